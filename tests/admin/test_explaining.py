@@ -4,9 +4,17 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import delete
 
 from matoolkit.admin.advancing import advance_batch
-from matoolkit.admin.explaining import BatchExplained, MemberExplained, explain_batch, explain_member, unexplained
+from matoolkit.admin.explaining import (
+    BatchExplained,
+    MemberExplained,
+    Unexplained,
+    explain_batch,
+    explain_member,
+    unexplained,
+)
 from matoolkit.admin.freezing import shut_freeze
 from matoolkit.admin.gating import Subject, pause, resume
 from matoolkit.admin.manual import create_manual_batch
@@ -16,6 +24,7 @@ from matoolkit.errors import GateShut
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.gatekeeping import note_swept, open_gates
 from matoolkit.store.holds import approve_hold
+from matoolkit.store.schema import bus_messages, bus_recent_ids, outbox
 from tests.orchestrator.runbooks import (
     TWO_PHASES,
     TWO_STEPS,
@@ -253,6 +262,36 @@ def test_x5_a_wake_that_was_lost_is_unexplained(stage: Stage) -> None:
     (lost,) = left_over(stage)
     assert (lost.batch_id, lost.things) == (batch.id, 3)  # type: ignore[attr-defined]
     assert explained(stage, batch).unexplained == [lost]
+
+
+def test_x5_a_phase_whose_message_was_lost_is_unexplained(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_STEPS), 1)
+    stage.due(batch, "prepare")
+    assert left_over(stage) == []
+    with stage.store.transaction() as tx:
+        tx.execute(delete(outbox))
+        tx.execute(delete(bus_messages))
+    assert Unexplained(batch.id, "phase prepare") in left_over(stage)
+
+
+def test_x5_what_service_bus_has_nobody_can_look_at(stage: Stage) -> None:
+    """There no message goes through this database, and one may always be on its way."""
+    batch = stage.batch(stage.publish(TWO_STEPS), 1)
+    stage.due(batch, "prepare")
+    with stage.store.transaction() as tx:
+        for table in (outbox, bus_messages, bus_recent_ids):
+            tx.execute(delete(table))
+    assert left_over(stage) == []
+
+
+def test_x1_a_phase_that_is_not_due_names_the_gates_that_will_be_shut_then(stage: Stage) -> None:
+    batch = stage.batch_at(stage.publish(TWO_PHASES), 1, days=6)
+    for days, reason in ((0.5, "until tonight"), (2, "until it has begun")):
+        until = stage.now + timedelta(days=days)
+        pause(stage.store, stage.bus, Subject(batch_id=batch.id), by="kwu", reason=reason, until=until)
+    found = explained(stage, batch, "prepare").phases[0].whys
+    assert [one.kind for one in found] == ["not_due", "pause"]
+    assert "until it has begun" in found[1].sentence
 
 
 def test_x3_statements_do_not_grow_with_members(stage: Stage, statements: Callable[[], list[str]]) -> None:

@@ -249,3 +249,12 @@ def test_x2_every_kind_says_what_ends_it_and_the_command(stage: Stage, kind: Why
     assert all((one.command or "").startswith(wanted or "") and bool(one.command) is bool(wanted) for one in told)
     assert all(one.who for one in told if ended_by is PERSON)
     assert all(one.until for one in told if ended_by is TIME)
+
+
+def test_x2_behind_pilots_it_is_a_fact_that_is_waited_for_and_then_a_time(stage: Stage) -> None:
+    rollout = on_phase("rollout: {pilot_first: true, soak: 2h}")
+    batch = under_way(stage, "pilot: {count: 1}" + rollout, members=2)
+    stage.work()
+    stage.handle()
+    told = {(one.ended_by, one.until) for one in whys(stage, batch) if one.kind is WhyKind.PILOT}
+    assert told == {(TIME, stage.now + timedelta(hours=2))}

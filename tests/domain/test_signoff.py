@@ -124,6 +124,7 @@ def test_s5_what_was_used_is_not_voided_any_more() -> None:
     used = [by("jmarin", used_at=NOW), by("kwu", used_at=NOW)]
     late = asked(*used, start=START + timedelta(days=1), at=NOW + VALID * 2, has_begun=True)
     assert lets_in(late, 0) is None
+    assert late.standing == used
 
 
 def test_s3_who_joins_later_waits_alone_and_for_sign_offs_of_those_only() -> None:

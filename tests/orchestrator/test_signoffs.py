@@ -93,7 +93,7 @@ def begun(stage: Stage, signers: Signers, members: int = 2) -> BatchRow:
     return batch
 
 
-def test_s1_a_phase_begins_when_enough_people_have_signed_off(stage: Stage, signers: Signers) -> None:
+def test_s1_s8_a_phase_begins_when_enough_people_have_signed_off(stage: Stage, signers: Signers) -> None:
     batch = detected(stage)
     assert begin_due(stage) == []
     first = signers.approve(batch, "ann")
@@ -136,7 +136,7 @@ def reschedule(stage: Stage, batch: BatchRow) -> None:
         assert reschedule_batches(tx, [Reschedule(batch.id, batch.batch_start_time + timedelta(hours=1))])
 
 
-def test_s3_who_joins_later_waits_alone_for_another_sign_off(stage: Stage, signers: Signers) -> None:
+def test_s3_s8_who_joins_later_waits_alone_for_another_sign_off(stage: Stage, signers: Signers) -> None:
     batch = begun(stage, signers)
     stage.take_jobs()
     stage.join(batch, "late", "later")
@@ -440,7 +440,7 @@ def test_s7_nothing_is_approved_by_time(stage: Stage) -> None:
         assert begin_due(stage) == []
 
 
-def test_s1_init_waits_and_is_woken_by_the_last_sign_off(stage: Stage, signers: Signers) -> None:
+def test_s1_s8_init_waits_and_is_woken_by_the_last_sign_off(stage: Stage, signers: Signers) -> None:
     batch = detected(stage, document=INIT)
     stage.handle()
     assert (stage.take_jobs(), stage.reload(batch).status) == ([], BatchStatus.INIT_DISPATCHED)
@@ -470,7 +470,7 @@ def test_s6_an_init_whose_rejected_list_changes_begins_with_the_approvals_that_i
     assert [job.function_name for job in stage.take_jobs()] == ["Announce"]
 
 
-def test_s8_an_init_that_goes_on_under_an_older_version_is_among_what_waits(stage: Stage, signers: Signers) -> None:
+def test_x6_an_init_that_goes_on_under_an_older_version_is_among_what_waits(stage: Stage, signers: Signers) -> None:
     batch = detected(stage, "count: 1", INIT)
     stage.handle()
     stage.change_version(batch, stage.publish(INIT.replace("init_approval: {RULE}\n", "")))
@@ -530,7 +530,7 @@ def manual(stage: Stage, document: str) -> BatchRow:
     return batch
 
 
-def test_s8_what_waits_is_listed_the_oldest_deadline_first_and_what_is_given_is_not(
+def test_x6_what_waits_is_listed_the_oldest_deadline_first_and_what_is_given_is_not(
     stage: Stage, signers: Signers
 ) -> None:
     runbook = stage.publish(CUTOVER.replace("RULE", "until: T-0"))

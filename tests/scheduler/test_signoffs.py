@@ -67,7 +67,7 @@ def begun(calendar: Calendar, at: datetime | None = None) -> list[str]:
     return sorted(name for name, status in calendar.phases(at).items() if status == "dispatched")
 
 
-def test_g8_the_phase_begins_with_the_sweep_after_the_last_sign_off_and_none_overtakes_it(
+def test_g8_s8_the_phase_begins_with_the_sweep_after_the_last_sign_off_and_none_overtakes_it(
     store: Store, clock: VirtualClock
 ) -> None:
     calendar = playing(store, clock, approved(count=2, valid="30d"))
