@@ -6,7 +6,7 @@ import pytest
 
 from matoolkit.admin.approvals import waiting_approvals
 from matoolkit.admin.approving import approve, missing_sign_offs, withdraw_from_hold
-from matoolkit.admin.lateness import approve_late
+from matoolkit.admin.late_batches import approve_late
 from matoolkit.admin.queries import hold_of
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.signoff import Signer

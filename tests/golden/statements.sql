@@ -982,6 +982,13 @@ FROM gates
 WHERE gates.opened_at IS NULL AND (gates.shut_from <= :p_at OR gates.kind != 'freeze' OR gates.swept_at IS NOT NULL) AND (gates.shut_until IS NULL OR gates.shut_until > :p_at)
 GO
 
+-- store.gatetimes.runbook_names
+SELECT batches.id, batches.runbook_name 
+FROM batches 
+WHERE batches.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
+GO
+
 -- store.holds.approve_hold
 UPDATE gates SET approved_by=:p_by, approved_at=:p_at OUTPUT inserted.batch_id WHERE gates.batch_id = :p_batch_id AND gates.opened_at IS NULL AND gates.hold_key IS NOT NULL AND gates.hold_key = :p_hold_key AND gates.approved_at IS NULL
 GO
@@ -1182,6 +1189,13 @@ UPDATE phase_executions SET late_after=:p_limit WHERE phase_executions.batch_id 
 FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = 'pending' AND phase_executions.due_at <= :p_at
 GO
 
+-- store.lateness.inits_let_in_late
+SELECT gates.batch_id, gates.shown_json 
+FROM gates 
+WHERE gates.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND gates.kind = 'late' AND gates.phase_execution_id IS NULL AND gates.hold_key IS NULL AND gates.opened_at IS NOT NULL AND (gates.opened_by NOT IN ('calendar', 'system'))
+GO
+
 -- store.lateness.late_gates
 SELECT gates.id, gates.phase_execution_id, gates.shown_json, phase_executions.status, phase_executions.due_at 
 FROM gates JOIN phase_executions ON gates.phase_execution_id = phase_executions.id 
@@ -1195,6 +1209,12 @@ WHERE gates.phase_execution_id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:p_phase_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND gates.opened_at IS NOT NULL AND (gates.opened_by NOT IN ('calendar', 'system')) AND gates.kind = 'late' AND gates.phase_execution_id IS NOT NULL
 GO
 
+-- store.lateness.late_inits
+SELECT gates.id, gates.batch_id, gates.shown_json, batches.batch_start_time, batches.status 
+FROM gates JOIN batches ON batches.id = gates.batch_id 
+WHERE gates.kind = 'late' AND gates.phase_execution_id IS NULL AND gates.hold_key IS NULL AND gates.opened_at IS NULL
+GO
+
 -- store.lateness.lift_limits
 UPDATE phase_executions SET late_after=:p_values_late_after OUTPUT inserted.id WHERE phase_executions.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND phase_executions.status = 'pending'
@@ -1203,6 +1223,11 @@ GO
 -- store.lateness.shut_late_gates
 INSERT INTO gates (batch_id, phase_execution_id, shut_from, swept_at, reason, shown_json, kind, reach, shut_by) OUTPUT inserted.id, inserted.kind, inserted.reach, inserted.worker_id, inserted.runbook_name, inserted.member_key_fold, inserted.batch_id, inserted.shut_from, inserted.shut_until, inserted.shut_by, inserted.reason, inserted.opened_at, inserted.phase_execution_id, inserted.hold_key SELECT TOP 2147483647 anon_1.batch_id AS batch_id, anon_1.phase_execution_id AS phase_execution_id, anon_1.shut_from AS shut_from, anon_1.swept_at AS swept_at, anon_1.reason AS reason, anon_1.shown_json AS shown_json, :p_shared_kind AS kind, :p_shared_reach AS reach, :p_shared_shut_by AS shut_by 
 FROM (SELECT [batch_id], [phase_execution_id], [shut_from], [swept_at], [reason], [shown_json], [place] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [phase_execution_id] BIGINT '$[1]', [shut_from] DATETIME2(6) '$[2]', [swept_at] DATETIME2(6) '$[3]', [reason] NVARCHAR(MAX) '$[4]', [shown_json] NVARCHAR(MAX) '$[5]', [place] BIGINT '$[6]')) AS anon_1 ORDER BY anon_1.place
+GO
+
+-- store.lateness.shut_late_inits
+INSERT INTO gates (batch_id, shut_from, swept_at, reason, shown_json, kind, reach, shut_by) SELECT TOP 2147483647 anon_1.batch_id AS batch_id, anon_1.shut_from AS shut_from, anon_1.swept_at AS swept_at, anon_1.reason AS reason, anon_1.shown_json AS shown_json, :p_shared_kind AS kind, :p_shared_reach AS reach, :p_shared_shut_by AS shut_by 
+FROM (SELECT [batch_id], [shut_from], [swept_at], [reason], [shown_json], [place] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [shut_from] DATETIME2(6) '$[1]', [swept_at] DATETIME2(6) '$[2]', [reason] NVARCHAR(MAX) '$[3]', [shown_json] NVARCHAR(MAX) '$[4]', [place] BIGINT '$[5]')) AS anon_1 ORDER BY anon_1.place
 GO
 
 -- store.leases.acquire_lease
@@ -2429,27 +2454,9 @@ FROM batches
 WHERE batches.status = 'init_dispatched' AND batches.is_manual = 0
 GO
 
--- store.signoffs.inits_let_in_late
-SELECT gates.batch_id, gates.shown_json 
-FROM gates 
-WHERE gates.batch_id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND gates.kind = 'late' AND gates.phase_execution_id IS NULL AND gates.hold_key IS NULL AND gates.opened_at IS NOT NULL AND (gates.opened_by NOT IN ('calendar', 'system'))
-GO
-
--- store.signoffs.late_inits
-SELECT gates.id, gates.batch_id, gates.shown_json, batches.batch_start_time, batches.status 
-FROM gates JOIN batches ON batches.id = gates.batch_id 
-WHERE gates.kind = 'late' AND gates.phase_execution_id IS NULL AND gates.hold_key IS NULL AND gates.opened_at IS NULL
-GO
-
 -- store.signoffs.note_used
 UPDATE approvals SET used_at=:p_at WHERE approvals.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND approvals.used_at IS NULL
-GO
-
--- store.signoffs.shut_late_inits
-INSERT INTO gates (batch_id, shut_from, swept_at, reason, shown_json, kind, reach, shut_by) SELECT TOP 2147483647 anon_1.batch_id AS batch_id, anon_1.shut_from AS shut_from, anon_1.swept_at AS swept_at, anon_1.reason AS reason, anon_1.shown_json AS shown_json, :p_shared_kind AS kind, :p_shared_reach AS reach, :p_shared_shut_by AS shut_by 
-FROM (SELECT [batch_id], [shut_from], [swept_at], [reason], [shown_json], [place] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [shut_from] DATETIME2(6) '$[1]', [swept_at] DATETIME2(6) '$[2]', [reason] NVARCHAR(MAX) '$[3]', [shown_json] NVARCHAR(MAX) '$[4]', [place] BIGINT '$[5]')) AS anon_1 ORDER BY anon_1.place
 GO
 
 -- store.signoffs.sign
@@ -2891,13 +2898,6 @@ WHERE batch_members.batch_id IN (SELECT anon_7.value
 FROM (SELECT [value] FROM OPENJSON(:p_batch_ids) WITH ([value] BIGINT '$[0]')) AS anon_7) AND (batch_members.status = 'active' AND batches.status IN ('active', 'detected', 'init_dispatched') OR batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND batch_members.remove_reason != 'moved')) AS found) AS placed 
 WHERE placed.turn = 1) AS work JOIN batch_members ON batch_members.id = work.member_id) AS keyed) AS counted 
 WHERE counted.place <= 5 ORDER BY counted.[group], counted.place
-GO
-
--- store.waits.runbook_names
-SELECT batches.id, batches.runbook_name 
-FROM batches 
-WHERE batches.id IN (SELECT anon_1.value 
-FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
 -- store.waking.count_wakes

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from matoolkit.admin.including import include_member
-from matoolkit.admin.lateness import approve_late, cancel_late, late_batches
+from matoolkit.admin.late_batches import approve_late, cancel_late, late_batches
 from matoolkit.admin.manual import create_manual_batch
 from matoolkit.admin.publishing import publish
 from matoolkit.admin.queries import hold_of

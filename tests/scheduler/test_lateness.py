@@ -7,7 +7,7 @@ import pytest
 
 from matoolkit.admin.explaining import explain_batch
 from matoolkit.admin.gating import Subject, open_gate, pause, resume
-from matoolkit.announcing.lateness import let_in_late
+from matoolkit.announcing.signoffs import phases_let_in_late
 from matoolkit.clock import VirtualClock
 from matoolkit.domain.gates import GateKind
 from matoolkit.domain.states import OverdueBehavior
@@ -111,7 +111,7 @@ def test_k5_a_person_opens_the_gate_and_the_phase_begins_with_the_sweep(strict: 
 
 def let_in(calendar: Calendar) -> set[int]:
     with calendar.store.reading() as tx:
-        return let_in_late(tx, [phase.id for phase in calendar.phase_rows()])
+        return phases_let_in_late(tx, [phase.id for phase in calendar.phase_rows()])
 
 
 def test_k5_whom_a_person_let_begin_stays_so_when_something_else_keeps_it(strict: Calendar) -> None:

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from matoolkit.admin.approving import approve
 from matoolkit.admin.holding import look_at_hold
-from matoolkit.admin.lateness import LateBatches, approve_late
+from matoolkit.admin.late_batches import LateBatches, approve_late
 from matoolkit.domain.gates import GateKind
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.signoff import Caller, Signer
@@ -20,7 +20,6 @@ from matoolkit.store import Store
 from matoolkit.store.audit import audit_page
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.holds import Hold, hold_batches
-from matoolkit.web.pages.late import _DECIDE
 from matoolkit.web.serving import Site
 from tests.orchestrator.runbooks import TWO_PHASES
 from tests.signing import person
@@ -178,7 +177,7 @@ def test_t5_a_late_batch_that_comes_while_they_are_decided_is_not_decided(
             hold_batches(tx, [Hold(second.id, GateKind.LATE, "T had passed", "late-2", '{"kind": "late"}')], stage.now)
         return approve_late(store, publisher, before, *of, **why)
 
-    monkeypatch.setitem(_DECIDE, "approve", approved)
+    monkeypatch.setattr("matoolkit.web.pages.late.approve_late", approved)
     before = f"{stage.now:%Y-%m-%d}T00:00:00+00:00"
     answer = visitor.send_form("/holds/late/approve", before=before, shown_as=shown_as, reason="all of them")
     assert (answer.status_code, "WB409" in answer.text) == (409, True)

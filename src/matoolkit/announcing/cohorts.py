@@ -12,6 +12,7 @@ from matoolkit.domain.states import MemberStatus, PhaseStatus
 from matoolkit.runbook.model import Pilot, Runbook
 from matoolkit.store.cohorts import (
     MembersOfPhase,
+    PilotTally,
     data_of_active_members,
     first_active_members,
     make_pilots,
@@ -35,28 +36,31 @@ def with_cohorts(tx: Transaction, doors: Mapping[int, PhaseDoor], phases: Collec
     A phase that never began for all, and was opened for a person's retry of some, has no pilots and no budget.
     """
     under_way = [phase for phase in phases if phase.status is PhaseStatus.DISPATCHED]
-    first = [phase for phase in under_way if goes_first(doors[phase.id]) and phase.member_count is not None]
+    first = [phase for phase in under_way if _goes_first(doors[phase.id]) and phase.member_count is not None]
     tallies = pilot_tallies(tx, [phase.id for phase in first])
     found = dict(doors)
     for phase in first:
-        tally = tallies.get(phase.id)
-        pilots, yet_to_end = (tally.pilots, tally.open) if tally else (0, 0)
-        is_begun_by_all = phase.expanded_at is not None
-        known = Pilots(pilots, yet_to_end if is_begun_by_all else pilots, phase.pilot_done_at)
-        found[phase.id] = replace(found[phase.id], pilots=known)
-    limited = {phase.id: limit for phase in under_way if (limit := limit_of(doors[phase.id])) is not None}
+        found[phase.id] = replace(found[phase.id], pilots=pilots_in(phase, tallies.get(phase.id)))
+    limited = {phase.id: limit for phase in under_way if (limit := _most_at_once(doors[phase.id])) is not None}
     taken = places_taken(tx, limited)
     for number, limit in limited.items():
         found[number] = replace(found[number], places=Places(limit, max(0, limit - taken.get(number, 0))))
     return found
 
 
-def goes_first(door: PhaseDoor) -> bool:
+def pilots_in(phase: PhaseRow, tally: PilotTally | None) -> Pilots:
+    """Say how far pilots are in a phase; none has ended it while members have yet to get their steps."""
+    if tally is None:
+        return Pilots(0, 0, phase.pilot_done_at)
+    return Pilots(tally.pilots, tally.pilots if phase.expanded_at is None else tally.open, phase.pilot_done_at)
+
+
+def _goes_first(door: PhaseDoor) -> bool:
     """Tell whether the pilots go first in a phase."""
     return door.rules.rollout is not None and door.rules.rollout.pilot_first
 
 
-def limit_of(door: PhaseDoor) -> int | None:
+def _most_at_once(door: PhaseDoor) -> int | None:
     """Return how many members may be in a phase at once, if the runbook limits that."""
     return None if door.rules.rollout is None else door.rules.rollout.at_once
 

@@ -4,15 +4,15 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from matoolkit.announcing.lateness import let_in_late
 from matoolkit.domain.doors import PhaseDoor
 from matoolkit.domain.signoff import VALID, Shown, Signature, SignOffs, shown, times_of, used_by, who_may
 from matoolkit.domain.states import PhaseStatus, SignOff, SignOffSubject
 from matoolkit.runbook.model import Approval, Runbook
 from matoolkit.store.batches import BatchRow, NarrowBatch
 from matoolkit.store.joins import active_members, join_count
+from matoolkit.store.lateness import inits_let_in_late, late_gates_opened_by_people
 from matoolkit.store.phases import PhaseRow
-from matoolkit.store.signoffs import inits_let_in_late, note_used, signatures_of_batches
+from matoolkit.store.signoffs import note_used, signatures_of_batches
 from matoolkit.store.sql.transaction import Transaction
 
 
@@ -46,7 +46,7 @@ def sign_offs_of_phases(
     if not phases:
         return {}
     of_batches = {phase.batch_id for phase in phases}
-    given, lifted = signatures_of_batches(tx, of_batches), let_in_late(tx, [phase.id for phase in phases])
+    given, lifted = signatures_of_batches(tx, of_batches), phases_let_in_late(tx, [phase.id for phase in phases])
     found = {}
     for phase in phases:
         batch, has_begun = batches[phase.batch_id], phase.status is not PhaseStatus.PENDING
@@ -64,6 +64,11 @@ def sign_offs_of_phases(
         )
         found[phase.id] = _with_digest(tx, asked) if for_people or not asked.has_begun else asked
     return found
+
+
+def phases_let_in_late(tx: Transaction, phase_ids: Collection[int]) -> set[int]:
+    """Return the phases that a person let begin although they are late, for the time at which they are due now."""
+    return {gate.phase_execution_id for gate in late_gates_opened_by_people(tx, phase_ids) if not gate.is_moved}
 
 
 def sign_offs_of_init(

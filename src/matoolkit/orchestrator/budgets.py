@@ -4,8 +4,9 @@ import logging
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from matoolkit.announcing.cohorts import pilots_in
 from matoolkit.announcing.gatekeeping import wake_batches
-from matoolkit.domain.cohorts import Pilots, Tally, too_many
+from matoolkit.domain.cohorts import Tally, too_many
 from matoolkit.domain.doors import Door
 from matoolkit.domain.gates import GateKind, Gates
 from matoolkit.orchestrator.agenda import Agenda, Limited
@@ -53,7 +54,7 @@ def look_after_pilots(agenda: Agenda) -> None:
         if number in over | begun:
             done_at = agenda.at if number in over else None
             agenda.phases[number] = replace(one.phase, pilot_done_at=done_at)
-        known = Pilots(tally.pilots, tally.open, agenda.phases[number].pilot_done_at)
+        known = pilots_in(agenda.phases[number], tally)
         agenda.known_doors[number] = replace(agenda.doors([number])[number], pilots=known)
     _shut_exceeded(agenda, phases, tallies)
     _wake_others(agenda, [one for one in phases if one.phase.id in over])
@@ -116,7 +117,7 @@ def _tally(phase: PhaseRow, failed: int, tallies: Mapping[int, PilotTally]) -> T
 
 
 def _is_over(phase: PhaseRow, tallies: Mapping[int, PilotTally]) -> bool:
-    return phase.expanded_at is not None and not tallies[phase.id].open
+    return not pilots_in(phase, tallies[phase.id]).open
 
 
 def _shut_budgets(agenda: Agenda) -> set[int | None]:

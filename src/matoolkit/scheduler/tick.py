@@ -21,9 +21,9 @@ from matoolkit.runbook.parse import parse_runbook
 from matoolkit.scheduler.due_phases import dispatch_due_phases, dispatch_kept_phases
 from matoolkit.scheduler.enrolling import Enrolling
 from matoolkit.scheduler.gates import look_after_gates
+from matoolkit.scheduler.late_inits import look_after_late_inits
 from matoolkit.scheduler.leasing import SchedulerLease, Stopping
 from matoolkit.scheduler.reading import SourceReader
-from matoolkit.scheduler.signoffs import look_after_late_inits
 from matoolkit.scheduler.soaks import wake_after_soaks
 from matoolkit.scheduler.spool import Spool
 from matoolkit.scheduler.sweeps import ask_for_checks

@@ -12,11 +12,11 @@ from matoolkit.domain.gates import Gate, GateKind
 from matoolkit.domain.states import OPEN_STEPS, UNFINISHED_BATCHES
 from matoolkit.store.batches import NarrowBatch
 from matoolkit.store.gates import has_begun
+from matoolkit.store.gatetimes import OPENED, OpenedGate, count_waits
 from matoolkit.store.schema import batch_members, batches, gates, rollback_executions
 from matoolkit.store.sql.prepared import Drafting, Named, prepared
 from matoolkit.store.sql.statements import among, insert_each, is_any, rows_by_id, select_records
 from matoolkit.store.sql.transaction import Transaction
-from matoolkit.store.waits import OPENED, OpenedGate, count_waits
 
 # Holds have ways of their own to end (rule T6).
 _OF_PEOPLE = gates.c.hold_key.is_(None)

@@ -12,13 +12,13 @@ from matoolkit.domain.gates import GateKind
 from matoolkit.domain.moves.batch import HOLD
 from matoolkit.domain.states import UNFINISHED_BATCHES
 from matoolkit.store.gates import is_standing
+from matoolkit.store.gatetimes import OPENED, OpenedGate, count_waits
 from matoolkit.store.moves import make_alike
 from matoolkit.store.noting import note_batches
 from matoolkit.store.schema import batches, gates
 from matoolkit.store.sql.prepared import Drafting, Ready, prepared
 from matoolkit.store.sql.statements import among, change_each, insert_each, is_any, rows_by_id
 from matoolkit.store.sql.transaction import Transaction
-from matoolkit.store.waits import OPENED, OpenedGate, count_waits
 
 _STANDING = is_standing(gates)
 _NOT_APPROVED: Mapping[str, Any] = {"approved_by": None, "approved_at": None}

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 
 from matoolkit.admin.approving import approve, missing_sign_offs, withdraw_from_hold
 from matoolkit.admin.deadletters import discard_dead_letter, resend_dead_letter
-from matoolkit.admin.lateness import LateBatches, approve_late, cancel_late, late_batches
+from matoolkit.admin.late_batches import LateBatches, approve_late, cancel_late, late_batches
 from matoolkit.admin.queries import batch_views, existing_batch, held_members, hold_of, one_dead_letter
 from matoolkit.admin.reinitializing import retry_init
 from matoolkit.admin.retrying import preview_member_retry, retry_members

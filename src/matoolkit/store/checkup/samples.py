@@ -30,7 +30,7 @@ _NOT_STATEMENTS = {
     "store.moves.make_alike",
     "store.moves.make_each",
     "store.noting",
-    "store.waits.count_waits",
+    "store.gatetimes.count_waits",
 }
 _LIMIT = 7
 

@@ -1,6 +1,7 @@
 """Many late batches at once: approved or cancelled, as `hold approve --late` and `hold cancel --late` do."""
 
 from datetime import date, datetime, time
+from functools import partial
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Form, Query
@@ -8,7 +9,7 @@ from pydantic import AwareDatetime
 from starlette.requests import Request
 from starlette.responses import Response
 
-from matoolkit.admin.lateness import LateBatches, approve_late, cancel_late, late_batches
+from matoolkit.admin.late_batches import LateBatches, approve_late, cancel_late, late_batches
 from matoolkit.errors import PreviewChanged
 from matoolkit.web.forms import Choice, Reason
 from matoolkit.web.previews import preview
@@ -20,7 +21,6 @@ from matoolkit.words import counted
 router = APIRouter(prefix="/holds/late")
 
 What = Literal["approve", "cancel"]
-_DECIDE = {"approve": approve_late, "cancel": cancel_late}
 _DECIDED = {"approve": "approved", "cancel": "cancelled"}
 _PURPOSE = "late"
 _MOST_NAMED = 20
@@ -71,7 +71,9 @@ def decide_late(
     services = serving.services
     with services.store.transaction() as tx:
         inside, who = services.store.within(tx), viewer.identity
-        done = _DECIDE[what](inside, services.publisher, before, runbook, by=who.name, reason=reason, signer=who.signer)
+        # Nobody signs a cancellation.
+        decide = cancel_late if what == "cancel" else partial(approve_late, signer=who.signer)
+        done = decide(inside, services.publisher, before, runbook, by=who.name, reason=reason)
         for refusal in done.refused.values():
             raise refusal
         # What is not what was shown is undone with the transaction.

@@ -14,8 +14,9 @@ from matoolkit.store import Store
 from matoolkit.store.batches import NarrowBatch, lock_narrow_batches
 from matoolkit.store.gatekeeping import open_gates
 from matoolkit.store.inits import begun_inits, latest_init_versions
+from matoolkit.store.lateness import LateInit, NewLateInit, late_inits, shut_late_inits
 from matoolkit.store.runbooks import runbooks_by_id
-from matoolkit.store.signoffs import LateInit, NewLateInit, batches_before_init, late_inits, shut_late_inits
+from matoolkit.store.signoffs import batches_before_init
 from matoolkit.store.sql.transaction import Transaction
 
 log = logging.getLogger(__name__)

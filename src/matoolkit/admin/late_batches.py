@@ -64,7 +64,6 @@ def cancel_late(
     *,
     by: str,
     reason: str | None,
-    signer: Signer | None = None,  # noqa: ARG001 - nobody signs a cancellation; both are decided alike
 ) -> LateBatches:
     """Cancel all of them, each with its entry in the audit log."""
 
