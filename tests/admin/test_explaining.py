@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import delete
+from sqlalchemy import delete, text
 
 from matoolkit.admin.advancing import advance_batch
 from matoolkit.admin.explaining import (
@@ -173,6 +173,17 @@ def test_x2_an_init_explains_itself_and_those_who_wait_for_it(stage: Stage, shut
     assert kinds == (["pause"] if shut else ["job_out"])
     assert {kind for kind, _ in lines(stage, batch)} == {"init_running", *(["pause"] if shut else [])}
     assert left_over(stage) == []
+
+
+def test_x5_an_init_that_nobody_wakes_is_unexplained(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(WITH_INIT), 2)
+    pause(stage.store, stage.bus, Subject(batch_id=batch.id), by="kwu", reason="legal hold")
+    stage.handle()
+    resume(stage.store, stage.bus, Subject(batch_id=batch.id), by="kwu", reason=None)
+    assert left_over(stage) == []
+    with stage.store.transaction() as tx:
+        tx.execute(text("DELETE FROM bus_messages"))
+    assert left_over(stage) == [Unexplained(batch.id, "the batch")]
 
 
 def test_x2_a_manual_batch_tells_what_would_refuse_its_advance(stage: Stage) -> None:

@@ -255,7 +255,8 @@ def windows_that_bind_every_job_bind_who_begins(patch: Patch) -> None:
         found = hours_of(*asked)
         return None if found is None else replace(found, binds=windows.Binds.START)
 
-    patch.setattr(doors, "hours_of", only_the_start)
+    for module in (doors, scheduler_windows):
+        patch.setattr(module, "hours_of", only_the_start)
 
 
 def phases_begin_however_late(patch: Patch) -> None:

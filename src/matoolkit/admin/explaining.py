@@ -209,10 +209,10 @@ class _Explaining:
         for phase in phases:
             if not phase.whys:
                 yield Unexplained(batch.id, f"phase {phase.phase.phase_name}")
-        goes_on = bool(phases) or any(self._whys[group[0].member_id].is_open for group in groups)
-        # An active one whose parts have all ended ends with the same pile, or a sweep finds it (rule O16).
+        # An active one whose parts have all ended ends with the same pile, or a sweep finds it (rule O16). While one is
+        # yet to begin, its phases and members say no more than that they wait for it.
         begins = batch.status in UNFINISHED_BATCHES and batch.status is not BatchStatus.ACTIVE
-        if begins and not whys and not goes_on:
+        if begins and not whys:
             yield Unexplained(batch.id, "the batch")
 
 

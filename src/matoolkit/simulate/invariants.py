@@ -1,7 +1,7 @@
 """What must hold after every event, whatever went wrong before it."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -26,9 +26,12 @@ class Watch:
         self._compensated: set[tuple[object, ...]] = set()
         # Which version a batch followed when a member left it.
         self.removals: dict[tuple[int, int], int] = {}
+        # Who came back in this event, with what it had in another batch.
+        self._back: set[int] = set()
 
-    def see(self, entries: Iterable[Entry]) -> None:
+    def see(self, entries: Collection[Entry]) -> None:
         """Look at what one event committed."""
+        self._back = {entry.id for entry in entries if _is_return(entry)}
         for entry in entries:
             if entry.new == "dispatched" and entry.what in _DISPATCHES:
                 self._see_job(entry)
@@ -80,9 +83,13 @@ class Watch:
         for name, job in after.items():
             if before.get(name) == job or (giver := self.dispatched.get(job)) is None:
                 continue
-            is_own = giver["key"] == about["key"] and (giver["member"] != entry.id or giver["epoch"] == about["epoch"])
-            if not is_own:
+            is_brought = giver["member"] != entry.id or entry.id in self._back
+            if giver["key"] != about["key"] or not (is_brought or giver["epoch"] == about["epoch"]):
                 raise Violation(f"{entry}: {job} is of {giver['key']} in epoch {giver['epoch']}, not {about}")
+
+
+def _is_return(entry: Entry) -> bool:
+    return (entry.what, entry.old, entry.new) == ("member", "removed", "active")
 
 
 def _demand(entry: Entry, *conditions: tuple[bool, str]) -> None:
