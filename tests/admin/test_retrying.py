@@ -247,3 +247,50 @@ def test_o14_the_init_of_a_manual_batch_runs_again_under_its_own_version(stage: 
     stage.publish(WITH_INIT + "# 2\n")
     assert retry_init(stage.store, stage.bus, batch.id, by="anna").version == 1
     assert stage.reload(batch).runbook_id == batch.runbook_id
+
+
+def skipped_by_version_two(stage: Stage, members: int = 3) -> BatchRow:
+    """Let version 2 skip the prepare that everybody has done under version 1, and u0 and u1 fail in its cutover."""
+    batch = stage.batch(stage.publish(TWO_PHASES), members)
+    stage.due(batch, "prepare")
+    stage.run()
+    stage.change_version(batch, stage.publish(FIXED), keep_phases=True)
+    stage.skip(batch, "prepare")
+    stage.answers["MoveWell"] = lambda job: Failing() if job.parameters["Email"] in ("u0", "u1") else None
+    stage.due_of(batch, 2, "cutover")
+    stage.run()
+    return batch
+
+
+def test_o14_who_goes_on_does_not_do_what_a_new_version_skipped_before(stage: Stage) -> None:
+    """The defect: a retry sent the mails of a phase again that publishing had said to be skipped."""
+    batch = skipped_by_version_two(stage)
+    before = len(stage.jobs)
+    stage.answers["MoveWell"] = None
+    for key in ("u0", "u1"):
+        chosen = Chosen([stage.member(batch, key).id])
+        assert preview_member_retry(stage.store, batch.id, chosen).going_on == (key,)
+        retry_members(stage.store, stage.bus, batch.id, chosen, by="anna")
+        stage.run()
+        assert sent(stage, key, before) == ["MoveWell", "Finish"]
+
+
+def test_o14_who_goes_on_does_what_came_due_since_it_failed_even_if_nobody_was_left_for_it(stage: Stage) -> None:
+    batch = stage.batch(stage.publish(TWO_PHASES))
+    stage.answers["Create"] = Failing()
+    stage.due(batch, "prepare")
+    stage.run()
+    stage.skip(batch, "cutover")
+    stage.answers["Create"] = None
+    before = len(stage.jobs)
+    retry_members(stage.store, stage.bus, batch.id, by="anna")
+    stage.run()
+    assert sent(stage, "u0", before) == ["Create", "Move", "Finish"]
+
+
+def test_o10_who_joins_late_does_what_a_new_version_skipped(stage: Stage) -> None:
+    batch = skipped_by_version_two(stage)
+    before = len(stage.jobs)
+    stage.join(batch, "late")
+    stage.run()
+    assert sent(stage, "late", before) == ["Create", "MoveWell", "Finish"]

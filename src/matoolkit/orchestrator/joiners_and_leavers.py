@@ -23,6 +23,7 @@ from matoolkit.store.steps import (
     cancel_steps_of_members,
     cancel_steps_of_older_epochs,
     insert_steps,
+    members_in_phases,
 )
 
 log = logging.getLogger(__name__)
@@ -42,8 +43,11 @@ def add_members(agenda: Agenda, member_ids: Collection[int]) -> None:
     new: list[NewStep] = []
     for batch_id in sorted({member.batch_id for member in joining}):
         mine = [member for member in joining if member.batch_id == batch_id]
-        for phase in _phases_to_catch_up(agenda, batch_id):
-            new += _new_steps(agenda, phase, [one for one in mine if _goes_through(agenda, phase, one)])
+        phases = _phases_to_catch_up(agenda, batch_id)
+        passed = _passed_by(agenda, phases, mine)
+        for phase in phases:
+            there = [one for one in mine if (phase.id, one.id) not in passed and _goes_through(agenda, phase, one)]
+            new += _new_steps(agenda, phase, there)
     # A member that goes on after a retry already has most of its steps. Phases without new steps stay as they are.
     given = {step.phase_execution_id for step in insert_steps(agenda.tx, new, agenda.at)}
     _reopen(agenda, given)
@@ -121,6 +125,24 @@ def _phases_to_catch_up(agenda: Agenda, batch_id: int) -> list[PhaseRow]:
     number = agenda.version_of(batch_id).number
     current = [phase for phase in agenda.phases_of(batch_id) if phase.runbook_version == number]
     return [phase for phase in current if is_caught_up_with(phase.status)]
+
+
+def _passed_by(agenda: Agenda, phases: Sequence[PhaseRow], members: Sequence[NarrowMember]) -> set[tuple[int, int]]:
+    """Return the phases that their version skipped and that members who go on after a retry have behind them (O14).
+
+    These members had steps in a later phase of the version before. Who joins late has no steps yet, and does them all.
+    """
+    skipped = [phase for phase in phases if phase.dispatched_at is None]
+    if not skipped:
+        return set()
+    reached = members_in_phases(agenda.tx, [phase.id for phase in phases], [member.id for member in members])
+    by_id = {phase.id: phase for phase in phases}
+    return {
+        (phase.id, member_id)
+        for phase in skipped
+        for phase_id, member_id in reached
+        if phase.order < by_id[phase_id].order
+    }
 
 
 def _goes_through(agenda: Agenda, phase: PhaseRow, member: NarrowMember) -> bool:
