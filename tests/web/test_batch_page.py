@@ -345,3 +345,18 @@ def test_g5_the_page_says_which_gates_keep_a_batch(tab: Page, stage: Stage) -> N
     shut = tab.locator(".note", has_text="Gates that are shut")
     expect(shut).to_contain_text("paused by kwu")
     expect(shut).to_contain_text("<b>legal hold</b>")
+
+
+def test_g2_the_page_says_whom_a_pause_of_one_person_or_worker_keeps(tab: Page, stage: Stage) -> None:
+    version = stage.publish(TWO_PHASES)
+    batch = stage.batch(version, 2)
+    stage.batch_at(version, ["elsewhere"], days=9)
+    for subject in (
+        Subject(runbook_name="wave", member_key="U1"),
+        Subject(runbook_name="wave", member_key="elsewhere"),
+        Subject(worker_id="worker-01"),
+    ):
+        pause(stage.store, stage.bus, subject, by="kwu", reason="legal hold")
+    tab.goto(f"/batches/{batch.id}")
+    shut = tab.locator(".note", has_text="Gates that are shut").get_by_role("listitem")
+    expect(shut).to_have_text([re.compile("^member u1: paused by kwu"), re.compile("^worker worker-01: paused by kwu")])

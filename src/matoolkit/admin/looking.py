@@ -1,7 +1,7 @@
 """What a person sees of a batch at one moment, read at once, so that its numbers agree with each other."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from matoolkit.admin.approvals import Asking, asked_in_batch
@@ -12,6 +12,7 @@ from matoolkit.domain.why import Why
 from matoolkit.store import Store, Transaction
 from matoolkit.store.audit import AuditEntry, audit_page
 from matoolkit.store.batches import BatchRow
+from matoolkit.store.enrolments import places_of_keys
 from matoolkit.store.executions import InitRow
 from matoolkit.store.failures import FailureGroup, failures_by_error
 from matoolkit.store.gates import gates_in_force
@@ -70,9 +71,24 @@ def look_at_batch(store: Store, batch_id: int) -> BatchLook:
 
 
 def _gates_of(tx: Transaction, batch: BatchRow) -> list[Why]:
-    """Say which stored gates keep the batch, a phase of it, or anybody of its runbook; a hold is told of elsewhere."""
+    """Say which stored gates keep the batch, a phase of it, or somebody in it; a hold is told of elsewhere."""
+    if batch.status not in UNFINISHED_BATCHES:
+        return []
     mine = [gate for gate in gates_in_force(tx, tx.time()) if not gate.is_hold and _is_about(gate, batch)]
-    return [why_of(gate) for gate in mine] if batch.status in UNFINISHED_BATCHES else []
+    paused = {gate.member_key_fold for gate in mine if gate.member_key_fold is not None}
+    places = places_of_keys(tx, batch.runbook_name, paused)
+    here = {place.member_key_fold for place in places if place.batch_id == batch.id}
+    return [_in_words(gate) for gate in mine if gate.member_key_fold is None or gate.member_key_fold in here]
+
+
+def _in_words(gate: Gate) -> Why:
+    """Say why a gate keeps something, and whom if it is about less than the batch."""
+    why = why_of(gate)
+    if gate.member_key_fold is not None:
+        return replace(why, sentence=f"member {gate.member_key_fold}: {why.sentence}")
+    if gate.worker_id is not None:
+        return replace(why, sentence=f"worker {gate.worker_id}: {why.sentence}")
+    return why
 
 
 def _is_about(gate: Gate, batch: BatchRow) -> bool:
