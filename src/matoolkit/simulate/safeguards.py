@@ -1,5 +1,6 @@
 """How many members the source may remove without a person, counted over a day (rule T6)."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -23,6 +24,8 @@ class Removals:
         now = self._plant.clock.now()
         released = {entry.id for entry in entries if entry.what == "released"}
         left: set[int] = set()
+        # Who was taken out by a person in this event, perhaps after others had left.
+        taken: Counter[int] = Counter()
         for entry in entries:
             if entry.what != "member":
                 continue
@@ -32,20 +35,23 @@ class Removals:
             elif entry.new == "removed" and entry.about["reason"] == ABSENT:
                 gone[entry.id] = now
                 left.add(entry.about["batch"])
+            elif entry.new == "removed":
+                taken[entry.about["batch"]] += 1
         for batch in sorted(left):
             if batch in released:
                 # A person approved the removals, so counting starts here.
                 self._gone[batch].clear()
             else:
-                self._demand_few(batch, now)
+                self._demand_few(batch, now, taken[batch])
 
-    def _demand_few(self, batch: int, now: datetime) -> None:
+    def _demand_few(self, batch: int, now: datetime, taken: int) -> None:
         lately = [member for member, at in self._gone[batch].items() if at > now - REMOVAL_WINDOW]
         look = self._plant.state.look
         ((active,),) = look(f"SELECT COUNT(*) FROM batch_members WHERE batch_id = {batch} AND status = 'active'")
         # Another version may have been published since the tick began.
         texts = [text for (text,) in look("SELECT yaml_content FROM runbooks ORDER BY id DESC LIMIT 2")]
         limits = [safeguards.max_removals if (safeguards := parse_runbook(text).safeguards) else None for text in texts]
-        most = max(removal_limit(limit, len(lately) + active) for limit in limits)
+        there = len(lately) + active
+        most = max(removal_limit(limit, members) for limit in limits for members in (there, there + taken))
         if len(lately) > most:
             raise Violation(f"{len(lately)} members left batch {batch} within a day, {active} stay: {most} may go")
