@@ -51,7 +51,7 @@ CLAIMS: dict[str, tuple[str, ...]] = {
     ),
     "Quarter end is frozen,": ("orchestrator/test_freezes.py::test_k1_nothing_leaves_from_its_beginning_to_its_end",),
     "two people sign off exactly what begins,": (
-        "orchestrator/test_signoffs.py::test_s1_a_phase_begins_when_enough_people_have_signed_off",
+        "orchestrator/test_signoffs.py::test_s1_s8_a_phase_begins_when_enough_people_have_signed_off",
         "orchestrator/test_signoffs.py::test_s2_an_approval_of_yesterdays_list_is_refused_with_what_changed",
     ),
     "and a pilot goes first, with a limit of failures.": (
