@@ -1,4 +1,4 @@
-"""For what batches, their inits and their phases wait (rules X1 and X2)."""
+"""What batches, their inits and their phases wait for (rules X1 and X2)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -74,7 +74,7 @@ class BatchWhys:
         }
 
     def of_batch(self, batch: BatchRow) -> list[Why]:
-        """Say for what a batch waits as a whole; one whose phases wait for their times waits for nothing else."""
+        """Say what a batch waits for as a whole; one whose phases wait for their times waits for nothing else."""
         if batch.status in ENDED_BATCHES:
             ended = Why(WhyKind.ENDED, f"the batch is {batch.status}", batch.completed_at)
             return [*self._undoing_of(batch), ended]
@@ -95,7 +95,7 @@ class BatchWhys:
         return self._scene.gates.at(Door.START, Work(batch.runbook_name, batch.id, is_init=True, init=init))
 
     def of_phase(self, phase: PhaseRow, open_members: int | None = None) -> list[Why]:
-        """Say for what a phase waits; `open_members` is how many are in it, if it is under way."""
+        """Say what a phase waits for; `open_members` is how many are in it, if it is under way."""
         batch = self._scene.batches[phase.batch_id]
         if phase.status is PhaseStatus.DISPATCHED:
             return self._running(phase, open_members)
@@ -165,7 +165,7 @@ class BatchWhys:
         return Why(kind, off, since, None, EndedBy.PERSON, "Admin", command, why.gate_id)
 
     def _init_of(self, batch: BatchRow) -> list[Why]:
-        """Say for what an init waits, asked of what decides it (rule O1)."""
+        """Say what an init waits for, asked of what decides it (rule O1)."""
         inits = self._inits.get(batch.id, [])
         told = {(False, state.id): self._init_told(state.id) for state in inits}
         out = [open_work(state) for state in inits if state.is_in_flight]
@@ -212,7 +212,7 @@ class BatchWhys:
         return self._scene.gates.at(Door.START, replace(wanting, init=init))
 
     def _undoing_of(self, batch: BatchRow) -> list[Why]:
-        """Say for what the undoing of an init waits."""
+        """Say what the undoing of an init waits for."""
         rollbacks = self._undoing.get(batch.id)
         if not rollbacks:
             return []

@@ -61,7 +61,7 @@ class PhaseExplained:
 
 @dataclass(frozen=True, slots=True)
 class Unexplained:
-    """Something open of which nothing says for what it waits; there is none unless there is a bug (rule X5)."""
+    """Something open that has no reason to wait; there is none unless there is a bug (rule X5)."""
 
     batch_id: int
     what: str
@@ -102,14 +102,14 @@ class MemberExplained:
 
     @property
     def unexplained(self) -> Sequence[Unexplained]:
-        """Itself, if nothing says for what it waits."""
+        """Itself, if nothing says what it waits for."""
         if not self.is_open or self.whys:
             return ()
         return (Unexplained(self.batch.id, f"member {self.member.id}"),)
 
 
 def explain_batch(store: Store, batch_id: int, phase_name: str | None = None) -> BatchExplained:
-    """Say for what a batch waits; with a phase only what is about that."""
+    """Say what a batch waits for; with a phase only what is about that."""
     with store.reading() as tx:
         batch = existing_batch(tx, batch_id)
         scene = load_scene(tx, [batch_id])
@@ -118,13 +118,13 @@ def explain_batch(store: Store, batch_id: int, phase_name: str | None = None) ->
 
 
 def explain_member(store: Store, batch_id: int, member_id: int) -> MemberExplained:
-    """Say for what a member waits."""
+    """Say what a member waits for."""
     with store.reading() as tx:
         return explained_member(tx, existing_batch(tx, batch_id), member_id)
 
 
 def explained_member(tx: Transaction, batch: BatchRow, member_id: int) -> MemberExplained:
-    """Say for what a member of a batch waits."""
+    """Say what a member of a batch waits for."""
     if not any(one.batch_id == batch.id for one in members_by_id(tx, [member_id])):
         raise UnknownMember(batch.id, member_id)
     scene = load_scene(tx, [batch.id])
@@ -140,7 +140,7 @@ def explained_member(tx: Transaction, batch: BatchRow, member_id: int) -> Member
 
 
 def unexplained(tx: Transaction, transit: Transit | None = None) -> list[Unexplained]:
-    """Return everything open of which nothing says for what it waits, in all batches (rule X5).
+    """Return everything open that has no reason to wait, in all batches (rule X5).
 
     `transit` is what is on its way to the orchestrator, if the caller knows it better than this database does.
     """

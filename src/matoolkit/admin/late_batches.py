@@ -21,8 +21,8 @@ from matoolkit.store.counts import member_counts
 class LateBatches:
     """Batches that were, or would be, approved or cancelled together, and how many members they have.
 
-    `signed_ids` are those that were signed off and wait for others who do the same. `refused` are those of which
-    somebody else has decided since, or which this person may not decide about, with what was said.
+    `signed_ids` are those that were signed off and wait for others who do the same. `refused` are those
+    that somebody else has decided since, or that this person may not decide, with what was said.
     """
 
     batch_ids: Sequence[int]
@@ -46,7 +46,7 @@ def approve_late(
     reason: str | None,
     signer: Signer | None = None,
 ) -> LateBatches:
-    """Approve all of them, each with its entry in the audit log; those of which sign-offs are missing wait for more."""
+    """Approve all of them, each with its entry in the audit log; those that miss sign-offs wait for more."""
 
     def decide(batch: BatchRow) -> bool:
         key = batch.hold_key or ""

@@ -1,4 +1,4 @@
-"""For what members wait, asked of what decides about them (rules X1 and X2)."""
+"""What members wait for, asked of what decides about them (rules X1 and X2)."""
 
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -47,7 +47,7 @@ class MemberWhys:
 def whys_of_members(
     tx: Transaction, scene: Scene, of_batches: BatchWhys, member_ids: Collection[int]
 ) -> dict[int, MemberWhys]:
-    """Say for what members of a scene's batches wait, all read together."""
+    """Say what members of a scene's batches wait for, all read together."""
     steps = _by_member(next_steps_of_members(tx, member_ids))
     rollbacks = _by_member(unfinished_rollbacks_of_members(tx, member_ids))
     told = _told(tx, scene, steps, rollbacks)
@@ -102,7 +102,7 @@ class _OneMember:
         self._situation, self._steps, self._rollbacks = situation, steps, rollbacks
 
     def explained(self, told: Mapping[WorkKey, WorkTold]) -> MemberWhys:
-        """Say for what it waits."""
+        """Say what it waits for."""
         if self._is_leaving and not self._rollbacks and not any(step.is_in_flight for step in self._steps):
             return self._answer([self._leaving()])
         match what_keeps(self._situation, told):
@@ -129,7 +129,7 @@ class _OneMember:
         return Why(WhyKind.UNDO, told, self._member.removed_at)
 
     def _ended(self, why: Why) -> Why:
-        """Say of somebody for whom nothing more happens by itself why, and what a person can do."""
+        """Say why nothing more happens by itself for a member, and what a person can do."""
         one, batch = self._member, self._batch
         if one.status is MemberStatus.REMOVED:
             return Why(WhyKind.ENDED, f"it has left: {one.remove_reason or 'no reason is known'}", one.removed_at)
@@ -189,7 +189,7 @@ class _OneMember:
         return self._answer([done], is_open=False)
 
     def _with_mine(self, phase: PhaseRow) -> list[Why]:
-        """Say for what a phase waits, and which gates will keep this member then, such as its own pause."""
+        """Say what a phase waits for, and which gates will keep this member then, such as its own pause."""
         whys = self._of_batches.of_phase(phase)
         if not whys:
             return []

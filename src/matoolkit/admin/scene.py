@@ -67,7 +67,7 @@ class Scene:
 
     @property
     def folds(self) -> list[str]:
-        """The folded keys of people about whom a gate is."""
+        """The folded keys of people who have a gate of their own."""
         return sorted({gate.member_key_fold for gate in self.gates.in_force if gate.member_key_fold is not None})
 
     def is_about_to_wake(self, batch: BatchRow, fold: str | None = None) -> bool:

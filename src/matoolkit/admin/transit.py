@@ -27,7 +27,7 @@ class Transit:
 
     @property
     def members(self) -> list[int]:
-        """The members about whom there is a message."""
+        """The members that a message is about."""
         return sorted(number for name, number in self.about if name in ("member-added", "member-removed"))
 
 

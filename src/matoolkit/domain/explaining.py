@@ -1,4 +1,4 @@
-"""Says for what members, inits and phases wait: it asks what decides, and tells people more of it (X1 and X2)."""
+"""Says what members, inits and phases wait for: it asks what decides, and tells people more of it (X1 and X2)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -92,7 +92,7 @@ def tell(why: Why, told: Mapping[WorkKey, WorkTold]) -> Why:
 
 
 def ahead_of(phase: str, due_at: datetime, shut: Iterable[Why]) -> list[Why]:
-    """Say for what a phase waits that is not due: its time, and those gates that may be shut then."""
+    """Say what a phase that is not due waits for: its time, and those gates that may be shut then."""
     lasting = [why for why in shut if why.kind not in _PASSING and (why.until is None or why.until > due_at)]
     return [Why(WhyKind.NOT_DUE, f"{phase} is not due", until=due_at, ended_by=EndedBy.TIME), *lasting]
 

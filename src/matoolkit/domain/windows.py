@@ -117,7 +117,7 @@ def last_opening(hours: Hours, at: datetime) -> datetime | None:
 def has_opened(hours: Hours, looked_at: datetime | None, at: datetime) -> bool:
     """Tell whether a window is open, and nobody in the phase was woken or began since it opened.
 
-    A phase that never began for all was opened for those whom a person retried; nobody looked at it.
+    A phase that never began for all was opened for members that a person retried; nobody has looked at it.
     """
     if not is_open(hours, at):
         return False

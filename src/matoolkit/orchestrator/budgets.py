@@ -61,7 +61,7 @@ def look_after_pilots(agenda: Agenda) -> None:
 
 
 def _wake_others(agenda: Agenda, over: Collection[Limited]) -> None:
-    """Have everybody looked at whom nothing but the pilots kept; after a soak the scheduler does it."""
+    """Wake everybody who waited only for the pilots; after a soak the scheduler does it."""
     for one in over:
         log.info("the pilots have ended it", extra={"batch": one.phase.batch_id, "phase": one.phase.phase_name})
     shut = _shut_budgets(agenda)

@@ -43,7 +43,7 @@ def offer_places(agenda: Agenda) -> None:
 
 
 def _next(agenda: Agenda, phase: PhaseRow, door: PhaseDoor, free: int) -> list[int]:
-    """Return who may go on if there is a place: the first in line whom no other gate keeps."""
+    """Return who may go on if there is a place: the first in line that no other gate keeps."""
     whole = Work(door.runbook_name, door.batch_id, phase=door)
     if agenda.gates.at(Door.SEND, whole):
         return []

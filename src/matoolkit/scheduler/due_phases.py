@@ -73,7 +73,7 @@ def _dispatch(
     batches: dict[int, BatchRow],
     waiting: set[int],
 ) -> int:
-    """Let phases begin that no gate keeps; `waiting` are batches an earlier phase of which is kept, and grows.
+    """Let phases begin that no gate keeps; `waiting` grows by batches in which one is kept.
 
     Gates are asked at the database's time, as for members: a clock ahead of it would begin a phase before its window.
     """

@@ -75,8 +75,8 @@ def waiting_members(
 ) -> list[WaitingMember]:
     """Group the members of batches who have something open, or could have, and return some of each group.
 
-    Those who are the subject of a gate, by the folds of their keys, have groups of their own. So do those about whom a
-    message is on its way.
+    People who have a gate of their own, by the folds of their keys, have groups of their own. So do the members that a
+    message on its way is about.
     """
     if not batch_ids:
         return []

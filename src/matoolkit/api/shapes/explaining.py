@@ -63,7 +63,7 @@ class ComingShape(Shape):
 
 
 class UnexplainedShape(Shape):
-    """Something open of which nothing says for what it waits: a bug."""
+    """Something open that has no reason to wait: a bug."""
 
     batch_id: int
     what: str

@@ -90,7 +90,7 @@ class LateShape(Shape):
 
     batch_ids: list[int]
     member_count: int
-    signed_ids: list[int] = Field(description="Batches that were signed off, and of which more sign-offs are missing.")
+    signed_ids: list[int] = Field(description="Batches that were signed off and still miss sign-offs.")
     refused: list[LateRefusal]
     is_dry_run: bool
 
