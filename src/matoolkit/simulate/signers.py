@@ -29,9 +29,11 @@ _SIGN_IN, _WITH_OLD = 0.75, 0.5
 _SIGNABLE = frozenset({ApprovalState.EARLY, ApprovalState.WAITING, ApprovalState.REJECTED, ApprovalState.LATE})
 # What can be signed off at the end.
 _MISSING = frozenset({ApprovalState.WAITING, ApprovalState.REJECTED})
-# Of a batch what a sign-off is about: T, the version, who is in it, and which sign-offs were used before.
+# Of a batch what a sign-off is about: T, the version, who is in it, and which sign-offs were used before. An init that
+# was asked for goes on under its version (rule V5).
 _STATE = f"""
-SELECT b.batch_start_time, COALESCE(p.runbook_version, r.version), {LISTED.format(batch="b.id")},
+SELECT b.batch_start_time, COALESCE(p.runbook_version, CASE b.status WHEN 'init_dispatched' THEN
+(SELECT MAX(runbook_version) FROM init_executions WHERE batch_id = b.id) END, r.version), {LISTED.format(batch="b.id")},
 (SELECT group_concat(a.id) FROM approvals a WHERE a.phase_execution_id = p.id AND a.used_at IS NOT NULL), p.status
 FROM batches b JOIN runbooks r ON r.id = b.runbook_id LEFT JOIN phase_executions p ON p.id = {{phase}}
 WHERE b.id = {{batch}}
