@@ -44,6 +44,8 @@ rollbacks:
     - {name: clear, worker_id: worker-01, function: Clear}
 """ + TWO_PHASES.lstrip()
 
+T_OF_TUESDAY = "2026-03-10"
+
 
 def explained(stage: Stage, batch: BatchRow, phase: str | None = None) -> BatchExplained:
     return explain_batch(stage.store, batch.id, phase)
@@ -366,3 +368,34 @@ def test_x2_an_init_that_has_failed_is_undone_first(stage: Stage) -> None:
     kinds = [one.kind for one in explained(stage, batch).whys]
     assert kinds == ["job_out", "compensation"]
     assert left_over(stage) == []
+
+
+@pytest.mark.parametrize(("day", "told"), [("tue", [("window", T_OF_TUESDAY)]), ("mon", [])])
+def test_x1_a_phase_that_is_not_due_names_its_window_if_that_is_shut_then(
+    stage: Stage, day: str, told: list[tuple[str, str]]
+) -> None:
+    """It is due on a Monday, and today is a Tuesday."""
+    window = f"window: {{days: [{day}], from: '00:00', to: '24:00'}}"
+    document = TWO_PHASES.replace("offset: T-0", f"offset: T-0\n    {window}", 1)
+    batch = stage.batch_at(stage.publish(document), 2, days=6)
+    stage.due(batch, "prepare")
+    stage.run()
+    (cutover,) = explained(stage, batch, "cutover").phases
+    assert [(one.kind, f"{one.until:%Y-%m-%d}") for one in cutover.whys] == [("not_due", "2026-03-09"), *told]
+    assert [(one.kind, f"{one.until:%Y-%m-%d}") for one in of_member(stage, batch).whys][1:] == told
+
+
+def test_x4_the_same_is_told_once_with_its_first_time(stage: Stage) -> None:
+    """The defect: jobs of two steps were two lines that read the same."""
+    batch = stage.batch(stage.publish(TWO_STEPS), 4)
+    stage.due(batch, "prepare")
+    stage.handle()
+    first, second, *_ = stage.take_jobs()
+    stage.clock.advance(timedelta(minutes=1))
+    stage.answer(first, {"Id": 1})
+    stage.answer(second, {"Id": 2})
+    stage.handle()
+    lost = [one for one in explained(stage, batch).coming if "counts as lost" in one.sentence]
+    assert [(one.at, one.sentence) for one in lost] == [
+        (stage.now + timedelta(days=1, minutes=-1), "prepare: the first job counts as lost if no answer has come")
+    ]

@@ -63,6 +63,7 @@ class Asking:
     steps: Sequence[Step]
     members: int
     due_at: datetime | None = None
+    late_after: datetime | None = None
     begun: bool = False
     uncovered: int = 0
 
@@ -81,8 +82,10 @@ class Asking:
 
     @property
     def deadline(self) -> datetime | None:
-        """Until when it should be given: its own end, or when the phase is due."""
-        return self.asked.ends_at or self.due_at
+        """Until when it should be given: its own end or when the phase is late; without an end when the phase is due."""
+        if self.asked.ends_at is None:
+            return self.due_at
+        return min(self.asked.ends_at, self.late_after or self.asked.ends_at)
 
     @property
     def waits(self) -> str | None:
@@ -101,6 +104,11 @@ class Asking:
         if self.asked.subject is SignOffSubject.PHASE:
             return f"phase '{self.asked.title}' of batch {self.batch.id}"
         return f"the {self.asked.subject} of batch {self.batch.id}"
+
+    def command(self, act: str) -> str:
+        """Return the command with which people do something about it."""
+        what = {SignOffSubject.PHASE: f" {self.asked.title}", SignOffSubject.INIT: " --init"}
+        return f"matoolkit approval {act} {self.batch.id}{what.get(self.asked.subject, '')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +252,7 @@ def _phases(tx: Transaction, batches: Sequence[BatchRow]) -> Iterator[Asking]:
             rule.steps,
             members,
             None if batch.is_manual else phase.due_at,
+            None if batch.is_manual else phase.late_after,
             begun=one.has_begun and not members,
             uncovered=0 if covered is None else _after(numbers, covered),
         )

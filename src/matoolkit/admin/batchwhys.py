@@ -105,7 +105,8 @@ class BatchWhys:
             return self._manual(batch, phase)
         whys = [] if batch.status is BatchStatus.ACTIVE else [Why(WhyKind.INIT, "the init of the batch is not done")]
         if phase.due_at is not None and phase.due_at > self._scene.at:
-            return self.with_approval(batch, [*whys, *ahead_of(phase.phase_name, phase.due_at, self._at_start(phase))])
+            ahead = ahead_of(self._scene.doors[phase.id], phase.due_at, self._at_start(phase))
+            return self.with_approval(batch, [*whys, *ahead])
         if whys:
             return self.with_approval(batch, [*whys, *self._at_start(phase)])
         kept = self._scene.kept.get(phase.id)

@@ -122,7 +122,7 @@ def refuse_twice(asking: Asking, by: Signer, digest: str) -> None:
     for one in asked.given:
         counts = one.withdrawn_at is None and asked.voided(one) is None
         if counts and one.person == by.person and is_same(one.digest, digest):
-            raise AlreadySigned(by.name, asking.name, _SAID[one.decision])
+            raise AlreadySigned(by.name, asking.name, _SAID[one.decision], asking.command("withdraw"))
 
 
 def store_signature(

@@ -1,7 +1,7 @@
 """The next three things that happen to a batch or a member, with their times (rule X4)."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from matoolkit.admin.scene import Scene
@@ -48,7 +48,7 @@ class Ending:
 
 def what_comes(scene: Scene, batch: BatchRow, endings: Iterable[Ending], phases: Sequence[PhaseRow]) -> list[Coming]:
     """Return the first things to come, of what is waited for and of phases that are still to begin."""
-    found = [*_of_phases(phases, scene.at), *_of_whys(endings), *_of_freezes(scene, batch)]
+    found = [*_of_phases(phases, scene.at), *_of_whys(endings, scene.at), *_of_freezes(scene, batch)]
     ahead = sorted({one for one in found if one[0] > scene.at})
     return [Coming(at, _offset(batch.batch_start_time, at), told) for at, told in ahead[:_MOST]]
 
@@ -68,16 +68,36 @@ def _of_phases(phases: Sequence[PhaseRow], at: datetime) -> Iterator[tuple[datet
             yield phase.late_after, f"{phase.phase_name} is late, and begins only if a person lets it"
 
 
-def _of_whys(endings: Iterable[Ending]) -> Iterator[tuple[datetime, str]]:
-    for one in endings:
+def _of_whys(endings: Iterable[Ending], at: datetime) -> Iterator[tuple[datetime, str]]:
+    for one in _first_of_work(one for one in endings if one.why.until is not None and one.why.until > at):
         kind, until = one.why.kind, one.why.until
-        if until is None or kind is WhyKind.NOT_DUE:
+        if until is None or kind is WhyKind.NOT_DUE or (kind is WhyKind.APPROVAL and _is_late_before(one.phase, until)):
             continue
         told = _FIRST_ENDS.get(kind) if one.members > 1 else None
         told = told or _ENDS.get(kind, "it ends")
         # A stored gate may keep several phases, and ends once.
         phase = one.phase if one.why.gate_id is None else None
         yield until, f"{phase.phase_name}: {told}" if phase is not None else told
+
+
+def _first_of_work(endings: Iterable[Ending]) -> list[Ending]:
+    """Leave of the work of each phase that waits for the same, whatever its step, what ends first."""
+    first: dict[tuple[object, ...], Ending] = {}
+    others: list[Ending] = []
+    for one in endings:
+        if one.why.kind not in _FIRST_ENDS or one.why.until is None:
+            others.append(one)
+            continue
+        same = one.why.kind, one.phase.id if one.phase is not None else None
+        known = first.get(same, one)
+        ends = min(one.why.until, known.why.until or one.why.until)
+        members = one.members + (known.members if known is not one else 0)
+        first[same] = Ending(replace(one.why, until=ends), one.phase, members)
+    return [*others, *first.values()]
+
+
+def _is_late_before(phase: PhaseRow | None, at: datetime) -> bool:
+    return phase is not None and phase.late_after is not None and phase.late_after <= at
 
 
 def _of_freezes(scene: Scene, batch: BatchRow) -> Iterator[tuple[datetime, str]]:

@@ -9,6 +9,7 @@ from matoolkit.domain.doors import Door, PhaseDoor
 from matoolkit.domain.progress import Compensate, Situation, Wait, first_step, next_of
 from matoolkit.domain.states import OPEN_STEPS, UNFINISHED_BATCHES, MemberStatus, StepStatus
 from matoolkit.domain.why import EndedBy, Why, WhyKind
+from matoolkit.domain.windows import why_shut
 from matoolkit.records import record
 
 # Work by whether it undoes something, and by its number.
@@ -91,10 +92,12 @@ def tell(why: Why, told: Mapping[WorkKey, WorkTold]) -> Why:
     return why
 
 
-def ahead_of(phase: str, due_at: datetime, shut: Iterable[Why]) -> list[Why]:
-    """Say what a phase that is not due waits for: its time, and those gates that may be shut then."""
+def ahead_of(phase: PhaseDoor, due_at: datetime, shut: Iterable[Why]) -> list[Why]:
+    """Say what a phase that is not due waits for: its time, its window if that is shut then, and gates that may be."""
+    window = why_shut(phase.hours, due_at) if phase.hours is not None else None
     lasting = [why for why in shut if why.kind not in _PASSING and (why.until is None or why.until > due_at)]
-    return [Why(WhyKind.NOT_DUE, f"{phase} is not due", until=due_at, ended_by=EndedBy.TIME), *lasting]
+    not_due = Why(WhyKind.NOT_DUE, f"{phase.rules.name} is not due", until=due_at, ended_by=EndedBy.TIME)
+    return [not_due, *([window] if window is not None else []), *lasting]
 
 
 def without_repeats(whys: Iterable[Why]) -> list[Why]:

@@ -103,8 +103,9 @@ class AlreadySigned(Refused):
     http_status = 409
     exit_code = 5
 
-    def __init__(self, name: str, what: str, said: str) -> None:
-        super().__init__(f"{name} {said} {what} already", hint="take that back first, or ask somebody else")
+    def __init__(self, name: str, what: str, said: str, withdraw: str) -> None:
+        hint = f"take that back first: `{withdraw}`; or ask somebody else"
+        super().__init__(f"{name} {said} {what} already", hint=hint)
 
 
 class AlreadyBegun(Refused):
