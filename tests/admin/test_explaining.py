@@ -34,6 +34,7 @@ from tests.orchestrator.runbooks import (
     WITH_RETRY,
     WITH_ROLLBACK,
 )
+from tests.signing import Signers
 from tests.stage import Failing, Stage
 
 WITH_UNDONE_INIT = """
@@ -399,3 +400,22 @@ def test_x4_the_same_is_told_once_with_its_first_time(stage: Stage) -> None:
     assert [(one.at, one.sentence) for one in lost] == [
         (stage.now + timedelta(days=1, minutes=-1), "prepare: the first job counts as lost if no answer has come")
     ]
+
+
+def test_s3_who_joined_after_the_approval_is_told_before_the_phase_begins(stage: Stage) -> None:
+    """The defect: late joiners waited for the calendar alone, as it was told, and then in the phase for people."""
+    document = TWO_PHASES.replace("offset: T-0", "offset: T-0\n    approval: {}", 1)
+    batch = stage.batch(stage.publish(document), 2)
+    stage.due(batch, "prepare")
+    stage.run()
+    Signers(stage).approve(batch, "ann")
+    assert [one.kind for one in of_member(stage, batch).whys] == ["not_due"]
+    stage.join(batch, "late")
+    stage.run()
+    assert [one.kind for one in of_member(stage, batch).whys] == ["not_due"]
+    (not_due, waits) = of_member(stage, batch, "late").whys
+    assert (waits.kind, waits.command) == ("approval", f"matoolkit approval show {batch.id} cutover")
+    assert waits.sentence == "joined after the approval, and waits in the phase for another unless it is given before"
+    assert lines(stage, batch) == [("not_due", 3), ("approval", 1)]
+    Signers(stage).approve(batch, "ann")
+    assert of_member(stage, batch, "late").whys == [not_due]

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from matoolkit.admin.explaining import explain_batch
 from matoolkit.admin.decisions import inbox
+from matoolkit.admin.explaining import explain_batch
 from matoolkit.admin.gating import Subject, open_gate, pause, resume
 from matoolkit.announcing.signoffs import phases_let_in_late
 from matoolkit.clock import VirtualClock
@@ -242,7 +242,7 @@ def test_x2_a_phase_behind_another_tells_of_its_own_gates_too(strict: Calendar) 
 
 
 def test_x6_what_is_to_be_signed_off_is_wanted_before_its_phase_is_late(store: Store, clock: VirtualClock) -> None:
-    """The defect: the inbox and what comes next named the end of the time for sign-offs, when the phase was late already."""
+    """The defect: they named the end of the time for sign-offs, when the phase was late already."""
     calendar = Calendar(store, clock)
     calendar.publish(runbook(**SIX_HOURS).replace("offset: T-7d", "offset: T-7d\n  approval: {until: T-6d}"))
     calendar.in_source("ada")

@@ -82,7 +82,7 @@ class Asking:
 
     @property
     def deadline(self) -> datetime | None:
-        """Until when it should be given: its own end or when the phase is late; without an end when the phase is due."""
+        """Until when it should be given: its end or when the phase is late; without an end when the phase is due."""
         if self.asked.ends_at is None:
             return self.due_at
         return min(self.asked.ends_at, self.late_after or self.asked.ends_at)

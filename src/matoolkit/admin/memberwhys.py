@@ -15,6 +15,7 @@ from matoolkit.domain.gates import why_of
 from matoolkit.domain.keys import folded
 from matoolkit.domain.progress import Situation
 from matoolkit.domain.retrying import first_phase
+from matoolkit.domain.signoff import will_wait
 from matoolkit.domain.states import MOVED, UNFINISHED_BATCHES, BatchStatus, MemberStatus
 from matoolkit.domain.why import EndedBy, Why, WhyKind
 from matoolkit.ids import Kind
@@ -197,7 +198,10 @@ class _OneMember:
         shut = self._scene.gates.at(Door.START, replace(self._situation.work, phase=self._scene.doors[phase.id]))
         told = {why.gate_id for why in whys}
         stored = [why for why in shut if why.gate_id is not None and why.gate_id not in told]
-        return [*whys, *(why for why in stored if why.until is None or why.until > begins_at)]
+        asked, joined_no = self._scene.doors[phase.id].sign_offs, self._situation.work.joined_no
+        alone = will_wait(asked, joined_no) if asked is not None else None
+        mine = [why for why in stored if why.until is None or why.until > begins_at]
+        return [*whys, *([alone] if alone is not None else []), *mine]
 
     @property
     def _waits_to_catch_up(self) -> bool:

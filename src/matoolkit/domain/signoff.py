@@ -261,6 +261,13 @@ def lets_in(asked: SignOffs, joined_no: int) -> Why | None:
     return _why(asked, f"joined after the approval and waits for another: {asked.progress()}")
 
 
+def will_wait(asked: SignOffs, joined_no: int) -> Why | None:
+    """Say of a phase that may begin that a member is not among those who were signed off for it (rule S3)."""
+    if asked.has_begun or not asked.is_met or joined_no <= (asked.covered_no or 0):
+        return None
+    return _why(asked, "joined after the approval, and waits in the phase for another unless it is given before")
+
+
 def approval(door: Door, work: Work, phase: PhaseDoor) -> Why | None:
     """Say whether a phase, or a member who joined it late, waits for people; one that has begun does not."""
     asked = phase.sign_offs
