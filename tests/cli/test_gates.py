@@ -99,6 +99,7 @@ def test_c4_a_budget_is_opened_for_some_more_failures(cli: Cli, stage: Stage) ->
     (gate,) = cli.json("gate", "list")
     assert gate["reason"] == "1 of 1 pilot has failed in phase 'prepare', and none may"
     cli("gate", "open", str(gate["id"]), "--reason", "known cause", "--allow", "2")
+    assert f"`matoolkit explain batch {batch.id}` says whether anything else keeps it" in cli.err
     assert cli.json("gate", "show", str(gate["id"]))["allowed"] == 3
     assert len(stage.take_jobs()) == 0
     stage.handle()

@@ -77,6 +77,9 @@ def open_one(session: Session, gate: int, reason: str | None, allow: int | None 
     asked = {"reason": given(reason)} | ({} if allow is None else {"allow": allow})
     done = session.client.post(path_of("gates", gate, "open"), asked)
     told(session, done)
+    # Windows, sign-offs and pilots are no stored gates, and may keep for long what this gate kept.
+    for batch in {one["batchId"] for one in done["opened"] if one.get("batchId") is not None}:
+        session.say(f"`matoolkit explain batch {batch}` says whether anything else keeps it")
 
 
 def told(session: Session, done: Mapping[str, Any]) -> None:
