@@ -2,12 +2,20 @@
 
 from collections.abc import Iterable, Mapping
 
+import orjson
+
 from matoolkit.simulate.invariants import Violation
 from matoolkit.simulate.processes import Plant
 from matoolkit.simulate.recording import Entry
+from matoolkit.simulate.wallclocks import is_window_open
 from matoolkit.store.dialect.types import stored_text
 
 _LIES = "SELECT 1 FROM {} WHERE message_id = '{}'"
+_SHUT = "SELECT 1 FROM gates WHERE reach = 'send' LIMIT 1"
+_WINDOW = """
+SELECT r.rules -> '$.window' FROM phase_executions p JOIN sim_rules r ON r.version = p.runbook_version
+AND r.place = p.phase_index WHERE p.id = {phase} AND r.rules ->> '$.window.binds' = 'every_job'
+"""
 _WORK = ("step", "init", "rollback")
 _FAILING = {"failed", "throttled", "incomplete"}
 _SAYINGS = {
@@ -42,8 +50,16 @@ def answers_are_true(entries: Iterable[Entry], said: Mapping[str, set[str]], pla
 
 
 def _is_taken_back(entry: Entry, plant: Plant) -> bool:
-    """Tell whether a gate took a job back: it lies nowhere any more, and no try was used up (rule G4)."""
+    """Tell whether a gate or a window took a job back: it lies nowhere any more, and no try was used up (rule G4)."""
     if entry.new not in ("pending", "polling") or entry.about["tries"] or entry.about["lost_at"] is not None:
         return False
     lies = [table for table in ("bus_messages", "outbox") if plant.state.look(_LIES.format(table, entry.about["job"]))]
-    return not lies and bool(plant.state.look("SELECT 1 FROM gates WHERE reach = 'send' LIMIT 1"))
+    return not lies and (bool(plant.state.look(_SHUT)) or _has_window_shut(entry, plant))
+
+
+def _has_window_shut(entry: Entry, plant: Plant) -> bool:
+    """Tell whether a step's phase has a window that binds every job and is shut (rule K2)."""
+    if entry.what != "step":
+        return False
+    windows = plant.state.look(_WINDOW.format(phase=entry.about["phase"]))
+    return any(not is_window_open(orjson.loads(window), plant.clock.now()) for (window,) in windows)
