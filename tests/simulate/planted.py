@@ -230,7 +230,7 @@ def parameters_are_resolved_when_the_phase_is_due(patch: Patch) -> None:
 
 def who_lacks_a_variable_is_skipped(patch: Patch) -> None:
     """Defect R9."""
-    patch.setattr(dispatching, "_fail", nothing)
+    patch.setattr(dispatching, "fail_unsent", nothing)
 
 
 def movers_join_while_their_job_runs(patch: Patch) -> None:
