@@ -48,6 +48,7 @@ RELEASED = {
     "0014_gates": "fdb310dfd5307c9a5de940861674301230a9bfc69d11507d9d25318421ab50bc",
     "0015_counts": "131cd0639f377e95187bcac4788b14064bd8dfd2f031883bccde5dc59e389bd0",
     "0016_pulse": "5f2b4b290760cef88cee67c672b07c0b0954182e4a372fc97d19a0a87ab47362",
+    "0017_doors": "068298944f0ee5d61b95c3802f55ca5efae80c9d35f6cc91d62aa5d7acda33b9",
 }
 
 # Columns whose values revision 0014 moves to a table of their own.
