@@ -493,6 +493,13 @@ GO
 UPDATE batch_changes SET changes=(batch_changes.changes + anon_1.more) OUTPUT inserted.batch_id FROM batch_changes, (SELECT [batch_id], [more] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [more] BIGINT '$[1]')) AS anon_1 WHERE batch_changes.batch_id = anon_1.batch_id
 GO
 
+-- store.counts.active_counts
+SELECT member_counts.batch_id, member_counts.counted_as, member_counts.members 
+FROM member_counts 
+WHERE member_counts.batch_id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:rows_1) WITH ([value] BIGINT '$[0]')) AS anon_1) AND member_counts.members > 0
+GO
+
 -- store.counts.batch_counts
 SELECT batches.runbook_name, batches.status, count(*) AS count 
 FROM batches GROUP BY batches.runbook_name, batches.status ORDER BY batches.runbook_name, batches.status
@@ -1066,6 +1073,12 @@ WHERE phase_executions.batch_id IN (SELECT anon_1.value
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
 GO
 
+-- store.inits.batches_before_init
+SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.hold_count, batches.removals_approved_at 
+FROM batches 
+WHERE batches.status = 'init_dispatched' AND batches.is_manual = 0
+GO
+
 -- store.inits.begun_inits
 SELECT DISTINCT init_executions.batch_id, init_executions.runbook_version, init_executions.init_count 
 FROM init_executions 
@@ -1226,8 +1239,8 @@ FROM (SELECT [batch_id], [phase_execution_id], [shut_from], [swept_at], [reason]
 GO
 
 -- store.lateness.shut_late_inits
-INSERT INTO gates (batch_id, shut_from, swept_at, reason, shown_json, kind, reach, shut_by) SELECT TOP 2147483647 anon_1.batch_id AS batch_id, anon_1.shut_from AS shut_from, anon_1.swept_at AS swept_at, anon_1.reason AS reason, anon_1.shown_json AS shown_json, :p_shared_kind AS kind, :p_shared_reach AS reach, :p_shared_shut_by AS shut_by 
-FROM (SELECT [batch_id], [shut_from], [swept_at], [reason], [shown_json], [place] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [shut_from] DATETIME2(6) '$[1]', [swept_at] DATETIME2(6) '$[2]', [reason] NVARCHAR(MAX) '$[3]', [shown_json] NVARCHAR(MAX) '$[4]', [place] BIGINT '$[5]')) AS anon_1 ORDER BY anon_1.place
+INSERT INTO gates (batch_id, phase_execution_id, shut_from, swept_at, reason, shown_json, kind, reach, shut_by) SELECT TOP 2147483647 anon_1.batch_id AS batch_id, anon_1.phase_execution_id AS phase_execution_id, anon_1.shut_from AS shut_from, anon_1.swept_at AS swept_at, anon_1.reason AS reason, anon_1.shown_json AS shown_json, :p_shared_kind AS kind, :p_shared_reach AS reach, :p_shared_shut_by AS shut_by 
+FROM (SELECT [batch_id], [phase_execution_id], [shut_from], [swept_at], [reason], [shown_json], [place] FROM OPENJSON(:p_rows) WITH ([batch_id] BIGINT '$[0]', [phase_execution_id] BIGINT '$[1]', [shut_from] DATETIME2(6) '$[2]', [swept_at] DATETIME2(6) '$[3]', [reason] NVARCHAR(MAX) '$[4]', [shown_json] NVARCHAR(MAX) '$[5]', [place] BIGINT '$[6]')) AS anon_1 ORDER BY anon_1.place
 GO
 
 -- store.leases.acquire_lease
@@ -1704,7 +1717,7 @@ GO
 -- store.narrow_members.members_to_see_off
 SELECT TOP 7 batch_members.id, batch_members.batch_id, batch_members.member_key, batch_members.status, batch_members.epoch, batch_members.first_phase_version, batch_members.first_phase_place, batch_members.caught_up_at, batch_members.remove_reason, batch_members.seen_off_at, batch_members.undone_at, batch_members.undo_version 
 FROM batch_members 
-WHERE batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND batch_members.remove_reason != :remove_reason_1 AND batch_members.removed_at <= :p_gone_since AND batch_members.id > :p_after ORDER BY batch_members.id
+WHERE batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND batch_members.remove_reason != 'moved' AND batch_members.removed_at <= :p_gone_since AND batch_members.id > :p_after ORDER BY batch_members.id
 GO
 
 -- store.narrow_members.members_with_keys
@@ -1794,7 +1807,7 @@ WHERE phase_executions.batch_id = batches.id AND phase_executions.status IN ('di
 FROM batch_members 
 WHERE batch_members.batch_id = batches.id AND batch_members.status = 'active' AND batch_members.caught_up_at IS NULL)) AND NOT (EXISTS (SELECT * 
 FROM batch_members 
-WHERE batch_members.batch_id = batches.id AND batch_members.status = 'removed' AND batch_members.remove_reason != :remove_reason_1 AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL)) AND NOT (EXISTS (SELECT * 
+WHERE batch_members.batch_id = batches.id AND batch_members.status = 'removed' AND batch_members.removed_at IS NOT NULL AND batch_members.seen_off_at IS NULL AND batch_members.remove_reason != 'moved')) AND NOT (EXISTS (SELECT * 
 FROM rollback_executions 
 WHERE rollback_executions.batch_id = batches.id AND rollback_executions.status IN ('dispatched', 'pending', 'polling'))) AND batches.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_wanted_id) WITH ([value] BIGINT '$[0]')) AS anon_1) ORDER BY batches.id
@@ -2428,6 +2441,15 @@ FROM batches
 WHERE batches.status IN ('active', 'detected', 'init_dispatched')) ORDER BY runbooks.id
 GO
 
+-- store.runbooks.versions_under_way
+SELECT under_way.batch_id, under_way.version 
+FROM (SELECT phase_executions.batch_id AS batch_id, phase_executions.runbook_version AS version 
+FROM phase_executions, batches 
+WHERE phase_executions.batch_id = batches.id AND phase_executions.status IN ('dispatched', 'pending') AND batches.status IN ('active', 'detected', 'init_dispatched') UNION SELECT init_executions.batch_id AS batch_id, init_executions.runbook_version AS version 
+FROM init_executions, batches 
+WHERE init_executions.batch_id = batches.id AND init_executions.status IN ('dispatched', 'pending', 'polling') AND batches.status = 'init_dispatched') AS under_way ORDER BY under_way.batch_id, under_way.version
+GO
+
 -- store.setaside.forget_set_aside
 DELETE FROM set_aside_keys WHERE set_aside_keys.runbook_id = :runbook_id_1 AND set_aside_keys.member_key_fold IN (SELECT anon_1.value 
 FROM (SELECT CAST([value] AS NVARCHAR(401)) COLLATE Latin1_General_100_BIN2 AS [value] FROM OPENJSON(:rows_1) WITH ([value] NVARCHAR(MAX) '$[0]')) AS anon_1)
@@ -2448,12 +2470,6 @@ FROM set_aside_keys AS there WITH (UPDLOCK, HOLDLOCK, ROWLOCK)
 WHERE there.runbook_id = :p_shared_runbook_id AND there.member_key_fold = anon_1.member_key_fold)) ORDER BY anon_1.place
 GO
 
--- store.signoffs.batches_before_init
-SELECT batches.id, batches.runbook_id, batches.runbook_name, batches.batch_start_time, batches.status, batches.is_manual, batches.created_by, batches.current_phase, batches.detected_at, batches.init_dispatched_at, batches.init_count, batches.completed_at, batches.reopened_at, batches.hold_count, batches.removals_approved_at 
-FROM batches 
-WHERE batches.status = 'init_dispatched' AND batches.is_manual = 0
-GO
-
 -- store.signoffs.note_used
 UPDATE approvals SET used_at=:p_at WHERE approvals.id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND approvals.used_at IS NULL
@@ -2465,19 +2481,10 @@ FROM (SELECT [batch_id], CAST([subject] AS NVARCHAR(21)) AS [subject], [phase_ex
 GO
 
 -- store.signoffs.signatures_of_batches
-SELECT approvals.id, approvals.batch_id, approvals.subject, approvals.phase_execution_id, approvals.hold_key, approvals.runbook_version, approvals.batch_start_time, approvals.digest, approvals.covered_after, approvals.covered_no, approvals.members, approvals.decision, approvals.signed_by, approvals.roles, approvals.is_signed_in, approvals.signed_at, approvals.reason, approvals.withdrawn_at, approvals.used_at 
+SELECT approvals.batch_id, approvals.subject, approvals.phase_execution_id, approvals.hold_key, approvals.runbook_version, approvals.batch_start_time, approvals.digest, approvals.covered_after, approvals.covered_no, approvals.members, approvals.decision, approvals.signed_by, approvals.roles, approvals.is_signed_in, approvals.signed_at, approvals.reason, approvals.id, approvals.withdrawn_at, approvals.used_at 
 FROM approvals 
 WHERE approvals.batch_id IN (SELECT anon_1.value 
 FROM (SELECT [value] FROM OPENJSON(:p_values) WITH ([value] BIGINT '$[0]')) AS anon_1)
-GO
-
--- store.signoffs.versions_under_way
-SELECT under_way.batch_id, under_way.version 
-FROM (SELECT phase_executions.batch_id AS batch_id, phase_executions.runbook_version AS version 
-FROM phase_executions, batches 
-WHERE phase_executions.batch_id = batches.id AND phase_executions.status IN ('dispatched', 'pending') AND batches.status IN ('active', 'detected', 'init_dispatched') UNION SELECT init_executions.batch_id AS batch_id, init_executions.runbook_version AS version 
-FROM init_executions, batches 
-WHERE init_executions.batch_id = batches.id AND init_executions.status IN ('dispatched', 'pending', 'polling') AND batches.status = 'init_dispatched') AS under_way ORDER BY under_way.batch_id, under_way.version
 GO
 
 -- store.signoffs.withdraw_signatures
@@ -2909,6 +2916,13 @@ GO
 SELECT step_executions.id, step_executions.status, step_executions.job_id, step_executions.lost_at, step_executions.worker_id, step_executions.phase_execution_id, batch_members.member_key 
 FROM step_executions LEFT OUTER JOIN batch_members ON batch_members.id = step_executions.batch_member_id 
 WHERE step_executions.batch_id = :p_batch_id AND step_executions.lost_at IS NOT NULL
+GO
+
+-- store.waking.joiners_among
+SELECT batch_members.id 
+FROM batch_members 
+WHERE batch_members.id IN (SELECT anon_1.value 
+FROM (SELECT [value] FROM OPENJSON(:p_member_ids) WITH ([value] BIGINT '$[0]')) AS anon_1) AND batch_members.status = 'active' AND batch_members.caught_up_at IS NULL ORDER BY batch_members.id
 GO
 
 -- store.waking.members_to_wake

@@ -43,6 +43,7 @@ CALLS: list[Callable[[Transaction], Any]] = [
     partial(batches.cancel_batches, ids=[], at=NOON),
     partial(batches.reschedule_batches, reschedules=[]),
     partial(counts.member_counts, batch_ids=[]),
+    partial(counts.active_counts, batch_ids=[]),
     partial(counts.phase_outcomes, phase_ids=[]),
     partial(datatables.current_rows_of, place=DataTableName("none", None), folds=[]),
     partial(deadletters.keep_dead_letters, letters=[], at=NOON),

@@ -44,7 +44,7 @@ from matoolkit.store.executions import lost_jobs, polls_due, retries_due
 from matoolkit.store.failures import failures_by_error
 from matoolkit.store.gatekeeping import GateRow, NewGate, batches_behind, gates_by_id, shut_gate
 from matoolkit.store.idempotency import forget_requests, have_requests_run_out
-from matoolkit.store.inits import begun_inits, latest_init_versions
+from matoolkit.store.inits import batches_before_init, begun_inits, latest_init_versions
 from matoolkit.store.jobsout import jobs_out
 from matoolkit.store.joins import active_members
 from matoolkit.store.lateness import count_anew, late_gates_opened_by_people
@@ -70,7 +70,7 @@ from matoolkit.store.pulse import count_jobs_out, endings_by_minute, last_answer
 from matoolkit.store.queue import NewQueued, bury_expired, bury_undeliverable, enqueue, forget_ids, lock_due
 from matoolkit.store.reporting import ReportFilter, failed_people, phase_tallies, report_page, tried_steps
 from matoolkit.store.rollbacks import open_rollbacks_of_batches, rollbacks_of_members
-from matoolkit.store.signoffs import batches_before_init, signatures_of_batches
+from matoolkit.store.signoffs import signatures_of_batches
 from matoolkit.store.statecounts import state_counts
 from matoolkit.store.steps import (
     cancel_steps_of_members,

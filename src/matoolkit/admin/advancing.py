@@ -13,13 +13,13 @@ from matoolkit.announcing.signoffs import sign_offs_of_init
 from matoolkit.domain.doors import Door, PhaseDoor, Work
 from matoolkit.domain.gates import Gates
 from matoolkit.domain.signoff import SignOffs
-from matoolkit.domain.states import BatchStatus, MemberStatus, PhaseStatus
+from matoolkit.domain.states import BatchStatus, PhaseStatus
 from matoolkit.errors import CannotAdvance, GateShut, NotManual
 from matoolkit.ports import Publisher
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow, activate_batches, advance_to_phase
-from matoolkit.store.counts import member_counts
+from matoolkit.store.counts import active_counts
 from matoolkit.store.gates import gates_in_force
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.runbooks import runbooks_by_id
@@ -66,7 +66,7 @@ def _planned(tx: Transaction, batch: BatchRow) -> tuple[Advance, PhaseRow | None
         raise NotManual(batch.id)
     (version,) = runbooks_by_id(tx, [batch.runbook_id])
     model = parse_runbook(version.yaml_content)
-    members = sum(count.count for count in member_counts(tx, [batch.id]) if count.status is MemberStatus.ACTIVE)
+    members = active_counts(tx, [batch.id]).get(batch.id, 0)
     if batch.status is BatchStatus.COMPLETED:
         return Advance(batch.id, "all_phases_complete"), None
     if batch.status is BatchStatus.DETECTED and model.init:

@@ -6,26 +6,24 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from matoolkit.admin.queries import existing_batch
-from matoolkit.announcing.doors import readable_runbooks, readable_version
 from matoolkit.announcing.signoffs import shown_now, sign_offs_of_holds, sign_offs_of_inits, sign_offs_of_phases
+from matoolkit.announcing.versions import readable_runbook_in, readable_runbooks, runbook_in
 from matoolkit.domain.signoff import Signature, SignOffs, awaits
 from matoolkit.domain.states import (
     UNFINISHED_BATCHES,
     BatchStatus,
-    MemberStatus,
     PhaseStatus,
     SignOffSubject,
 )
 from matoolkit.runbook.model import Approval, Runbook, Step
-from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow, all_unfinished_batches
-from matoolkit.store.counts import member_counts
+from matoolkit.store.counts import active_counts
 from matoolkit.store.inits import begun_inits, latest_init_versions
 from matoolkit.store.joins import joined_after, late_joins, refreshed_since
 from matoolkit.store.phases import PhaseRow, phases_of_batches
-from matoolkit.store.runbooks import RunbookRow, runbook_version, runbooks_by_id
-from matoolkit.store.signoffs import signatures_of_batches, versions_under_way
+from matoolkit.store.runbooks import RunbookRow, runbook_version, runbooks_by_id, versions_under_way
+from matoolkit.store.signoffs import signatures_of_batches
 from matoolkit.words import counted
 
 _FIRST_MEMBERS = 10
@@ -104,11 +102,6 @@ class Asking:
         if self.asked.subject is SignOffSubject.PHASE:
             return f"phase '{self.asked.title}' of batch {self.batch.id}"
         return f"the {self.asked.subject} of batch {self.batch.id}"
-
-    def command(self, act: str) -> str:
-        """Return the command with which people do something about it."""
-        what = {SignOffSubject.PHASE: f" {self.asked.title}", SignOffSubject.INIT: " --init"}
-        return f"matoolkit approval {act} {self.batch.id}{what.get(self.asked.subject, '')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +199,7 @@ def _asking(tx: Transaction, batches: Sequence[BatchRow]) -> list[BatchRow]:
         if one.batch_id in versions:
             versions[one.batch_id].add((names[one.batch_id], one.version))
     older = set().union(*versions.values()) - set(followed.values())
-    known = {followed[row.id]: read for row in rows.values() if (read := readable_version(row)) is not None}
+    known = {followed[row.id]: read for row in rows.values() if (read := readable_runbook_in(row)) is not None}
     known |= readable_runbooks(tx, older)
     return [
         batch
@@ -224,7 +217,7 @@ def _asks(runbook: Runbook) -> bool:
 
 def _versions(tx: Transaction, batches: Sequence[BatchRow]) -> dict[int, _Version]:
     rows = runbooks_by_id(tx, {batch.runbook_id for batch in batches})
-    return {row.id: _Version(row, parse_runbook(row.yaml_content)) for row in rows}
+    return {row.id: _Version(row, runbook_in(row)) for row in rows}
 
 
 def _phases(tx: Transaction, batches: Sequence[BatchRow]) -> Iterator[Asking]:
@@ -235,7 +228,7 @@ def _phases(tx: Transaction, batches: Sequence[BatchRow]) -> Iterator[Asking]:
     approvals = {number: rule.approval for number, rule in rules.items() if rule.approval is not None}
     wanting = [phase for phase in phases if phase.id in approvals]
     asked = sign_offs_of_phases(tx, wanting, approvals, known, tx.time(), for_people=True)
-    active = _active(tx, {phase.batch_id for phase in wanting})
+    active = active_counts(tx, {phase.batch_id for phase in wanting})
     late = late_joins(tx, {phase.batch_id for phase in wanting})
     for phase in sorted(wanting, key=lambda phase: (phase.batch_id, phase.order)):
         batch, one = known[phase.batch_id], asked[phase.id]
@@ -272,14 +265,14 @@ def _versions_of_phases(
 
 def _numbered(tx: Transaction, wanted: Collection[tuple[str, int]]) -> dict[tuple[str, int], _Version]:
     rows = ((key, runbook_version(tx, *key)) for key in sorted(wanted))
-    return {key: _Version(row, parse_runbook(row.yaml_content)) for key, row in rows if row is not None}
+    return {key: _Version(row, runbook_in(row)) for key, row in rows if row is not None}
 
 
 def _inits(tx: Transaction, batches: Sequence[BatchRow], versions: Mapping[int, _Version]) -> Iterator[Asking]:
     followed = _versions_of_inits(tx, batches, versions)
     inits = ((batch, followed[batch.id].row.version, followed[batch.id].runbook) for batch in batches)
     asked = sign_offs_of_inits(tx, inits, tx.time())
-    active, begun = _active(tx, asked), begun_inits(tx, asked)
+    active, begun = active_counts(tx, asked), begun_inits(tx, asked)
     for batch in batches:
         one, version = asked.get(batch.id), followed[batch.id]
         rule = version.runbook.init_approval
@@ -307,7 +300,7 @@ def _holds(tx: Transaction, batches: Sequence[BatchRow], versions: Mapping[int, 
     wanted = {batch: (version, rule) for batch, version in of_batches if (rule := _rule_of_holds(version)) is not None}
     holds = ((batch, version.row.version, rule) for batch, (version, rule) in wanted.items())
     asked = sign_offs_of_holds(tx, holds, tx.time())
-    active = _active(tx, asked)
+    active = active_counts(tx, asked)
     for batch, (version, rule) in wanted.items():
         if batch.id in asked:
             members, is_approved = active.get(batch.id, 0), batch.approved_hold_key == batch.hold_key
@@ -317,11 +310,6 @@ def _holds(tx: Transaction, batches: Sequence[BatchRow], versions: Mapping[int, 
 def _rule_of_holds(version: _Version) -> Approval | None:
     safeguards = version.runbook.safeguards
     return None if safeguards is None else safeguards.approval
-
-
-def _active(tx: Transaction, batch_ids: Collection[int]) -> dict[int, int]:
-    counts = member_counts(tx, list(batch_ids)) if batch_ids else ()
-    return {count.batch_id: count.count for count in counts if count.status is MemberStatus.ACTIVE}
 
 
 def signatures(asking: Asking) -> Sequence[tuple[Signature, str | None]]:

@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from matoolkit.admin.scene import Scene
-from matoolkit.announcing.doors import stored_runbook
 from matoolkit.announcing.signoffs import sign_offs_of_init
 from matoolkit.announcing.situations import open_work, undoing_of_init
+from matoolkit.announcing.versions import runbook_in, stored_runbook
 from matoolkit.domain.doors import Door, Work
 from matoolkit.domain.explaining import Ready, WorkKey, WorkTold, ahead_of, tell, what_keeps, without_repeats
 from matoolkit.domain.gates import why_of
@@ -15,7 +15,6 @@ from matoolkit.domain.progress import Wait, next_of_init
 from matoolkit.domain.states import ENDED_BATCHES, BatchStatus, PhaseStatus, StepStatus
 from matoolkit.domain.why import EndedBy, Why, WhyKind
 from matoolkit.ids import Kind
-from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Transaction
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.executions import ExecutionRow, InitRow, RollbackRow, rollbacks_by_id
@@ -88,7 +87,7 @@ class BatchWhys:
     def _first_init_of(self, batch: BatchRow) -> list[Why]:
         """Say what keeps a person from beginning the init of a manual batch."""
         version = self._scene.version_of(batch)
-        runbook = parse_runbook(version.yaml_content)
+        runbook = runbook_in(version)
         if not batch.is_manual or not runbook.init:
             return []
         init = sign_offs_of_init(self._tx, batch, version.version, runbook, self._scene.at)

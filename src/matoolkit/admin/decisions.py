@@ -113,6 +113,8 @@ def _is_pressing(asking: Asking, at: datetime) -> bool:
 
 def _of_kind(tx: Transaction, at: datetime, kind: MatterKind, of_gate: GateKind) -> Iterator[Matter]:
     shut = [gate.id for gate in gates_in_force(tx, at) if gate.kind is of_gate and not gate.is_hold]
+    if not shut:
+        return
     gates = gates_by_id(tx, shut)
     numbers = {gate.batch_id for gate in gates if gate.batch_id is not None}
     batches = {batch.id: batch for batch in batches_by_id(tx, numbers)}
@@ -164,14 +166,13 @@ def _about(gate: GateRow) -> str:
 
 def _approval(asking: Asking) -> Matter:
     batch, asked = asking.batch, asking.asked
-    subject = "--init" if asked.subject is SignOffSubject.INIT else asked.title
     return Matter(
         MatterKind.APPROVAL,
         f"{_capital(asking.name)} waits for approval",
         f"{asking.waits or 'it waits for sign-offs'}; {counted(asking.members, 'member')}",
         asked.opens_at,
         f"/batches/{batch.id}",
-        f"matoolkit approval show {batch.id} {subject}",
+        asked.command("show"),
         *(batch.id, batch.batch_start_time, batch.runbook_name),
         deadline=asking.deadline,
     )

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from matoolkit.admin.queries import HoldView, existing_batch, held_members, hold_of
-from matoolkit.domain.states import MemberState, MemberStatus, PhaseStatus
+from matoolkit.domain.states import MemberState, PhaseStatus
 from matoolkit.errors import HoldChanged, InvalidRunbook
 from matoolkit.runbook.parse import parse_runbook
 from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchFilter, BatchRow, batches_page, count_batches
-from matoolkit.store.counts import member_counts
+from matoolkit.store.counts import active_counts
 from matoolkit.store.members import MemberLabel
 from matoolkit.store.memberstates import last_completed_phases, states_of_members
 from matoolkit.store.phases import PhaseRow, phases_of_batches
@@ -91,15 +91,12 @@ def everybody_concerned(store: Store, batch_id: int) -> Iterator[ConcernedMember
 
 def _with_what_follows(tx: Transaction, batches: Sequence[BatchRow]) -> list[HeldBatch]:
     ids = [batch.id for batch in batches]
-    active = dict.fromkeys(ids, 0)
-    for count in member_counts(tx, ids):
-        if count.status is MemberStatus.ACTIVE:
-            active[count.batch_id] += count.count
+    active = active_counts(tx, ids)
     following: dict[int, PhaseRow] = {}
     for phase in sorted(phases_of_batches(tx, ids), key=lambda phase: phase.order):
         if phase.status is PhaseStatus.PENDING:
             following.setdefault(phase.batch_id, phase)
-    return [HeldBatch(batch, active[batch.id], following.get(batch.id)) for batch in batches]
+    return [HeldBatch(batch, active.get(batch.id, 0), following.get(batch.id)) for batch in batches]
 
 
 def _concerned(tx: Transaction, labels: Sequence[MemberLabel]) -> list[ConcernedMember]:

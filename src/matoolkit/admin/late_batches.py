@@ -9,12 +9,11 @@ from matoolkit.admin.cancelling import cancel_batch
 from matoolkit.admin.queries import latest_runbook
 from matoolkit.domain.holds import HoldKind
 from matoolkit.domain.signoff import Signer
-from matoolkit.domain.states import MemberStatus
 from matoolkit.errors import Refused
 from matoolkit.ports import Publisher
 from matoolkit.store import Store
 from matoolkit.store.batches import BatchFilter, BatchRow, held_batches
-from matoolkit.store.counts import member_counts
+from matoolkit.store.counts import active_counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,5 +107,4 @@ def _each(store: Store, batches: Sequence[BatchRow], decide: Callable[[BatchRow]
 def _counted(store: Store, batches: Sequence[BatchRow]) -> LateBatches:
     ids = [batch.id for batch in batches]
     with store.reading() as tx:
-        counts = [count.count for count in member_counts(tx, ids) if count.status is MemberStatus.ACTIVE]
-    return LateBatches(ids, sum(counts))
+        return LateBatches(ids, sum(active_counts(tx, ids).values()))

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from matoolkit.admin.approvals import Asking, asked_in_batch
 from matoolkit.admin.queries import BatchDetail, PhaseView, batch_detail
-from matoolkit.domain.gates import Gate, why_of
+from matoolkit.domain.gates import Gate, may_be_about, why_of
 from matoolkit.domain.states import FAILED_STEPS, UNFINISHED_BATCHES, PhaseStatus
 from matoolkit.domain.why import Why
 from matoolkit.store import Store, Transaction
@@ -74,9 +74,11 @@ def _gates_of(tx: Transaction, batch: BatchRow) -> list[Why]:
     """Say which stored gates keep the batch, a phase of it, or somebody in it; a hold is told of elsewhere."""
     if batch.status not in UNFINISHED_BATCHES:
         return []
-    mine = [gate for gate in gates_in_force(tx, tx.time()) if not gate.is_hold and _is_about(gate, batch)]
+    name = batch.runbook_name
+    in_force = (gate for gate in gates_in_force(tx, tx.time()) if not gate.is_hold)
+    mine = [gate for gate in in_force if may_be_about(gate, batch.id, name)]
     paused = {gate.member_key_fold for gate in mine if gate.member_key_fold is not None}
-    places = places_of_keys(tx, batch.runbook_name, paused)
+    places = places_of_keys(tx, name, paused)
     here = {place.member_key_fold for place in places if place.batch_id == batch.id}
     return [_in_words(gate) for gate in mine if gate.member_key_fold is None or gate.member_key_fold in here]
 
@@ -89,7 +91,3 @@ def _in_words(gate: Gate) -> Why:
     if gate.worker_id is not None:
         return replace(why, sentence=f"worker {gate.worker_id}: {why.sentence}")
     return why
-
-
-def _is_about(gate: Gate, batch: BatchRow) -> bool:
-    return gate.batch_id in (None, batch.id) and gate.runbook_name in (None, batch.runbook_name)

@@ -24,7 +24,7 @@ from matoolkit.store import Store, Transaction
 from matoolkit.store.automation import AutomationRow, TickRow, automation_of, last_tick
 from matoolkit.store.batches import BatchRow, batches_by_id, unfinished_batches
 from matoolkit.store.cohorts import PilotTally, pilot_tallies
-from matoolkit.store.counts import BatchCount, batch_counts, member_counts, step_counts
+from matoolkit.store.counts import BatchCount, active_counts, batch_counts, member_counts, step_counts
 from matoolkit.store.deadletters import DeadLetterRow, dead_letters_by_id
 from matoolkit.store.enrolments import members_page
 from matoolkit.store.exclusions import count_exclusions
@@ -201,7 +201,7 @@ def _what_ticks_wait_for(tx: Transaction, name: str) -> str | None:
 
 def _whom_it_waits_for(tx: Transaction, batch: BatchRow) -> str | None:
     """Say so if everybody has left a batch that has not begun: an approval still counts for them."""
-    if not batch.is_unbegun or any(count.status is MemberStatus.ACTIVE for count in member_counts(tx, [batch.id])):
+    if not batch.is_unbegun or active_counts(tx, [batch.id]):
         return None
     return "nobody is in the batch: it begins when they return, and is cancelled after T"
 
@@ -309,7 +309,7 @@ def _held_slice(
     """Return how many members a hold is about, and a slice of them: those that it names, or all of a late batch."""
     if batch.hold_kind is HoldKind.LATE:
         # These may be very many, and nobody has listed them.
-        count = sum(one.count for one in member_counts(tx, [batch.id]) if one.status is MemberStatus.ACTIVE)
+        count = active_counts(tx, [batch.id]).get(batch.id, 0)
         rows = members_page(tx, batch.id, status=MemberStatus.ACTIVE, after=after, limit=limit)
         return count, [MemberLabel(row.id, row.batch_id, row.member_key, row.epoch) for row in rows]
     ids = _named_by(tx, batch, held)

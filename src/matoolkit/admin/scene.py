@@ -8,7 +8,7 @@ from matoolkit.admin.transit import Transit, look_for_messages
 from matoolkit.announcing.doors import load_doors
 from matoolkit.domain.cohorts import is_soak_over
 from matoolkit.domain.doors import PhaseDoor
-from matoolkit.domain.gates import Gates, kept_phases
+from matoolkit.domain.gates import Gates, kept_phases, may_be_about
 from matoolkit.domain.keys import folded
 from matoolkit.domain.states import OPEN_PHASES, BatchStatus, PhaseStatus
 from matoolkit.domain.why import Why
@@ -73,9 +73,7 @@ class Scene:
     def is_about_to_wake(self, batch: BatchRow, fold: str | None = None) -> bool:
         """Tell whether a gate was opened that kept something in a batch, or a person, who is yet to be woken."""
         return any(self._is_opened(phase) for phase in self.running_of(batch)) or any(
-            gate.batch_id in (None, batch.id)
-            and gate.runbook_name in (None, batch.runbook_name)
-            and (fold is None or gate.member_key_fold in (None, fold))
+            may_be_about(gate, batch.id, batch.runbook_name) and (fold is None or gate.member_key_fold in (None, fold))
             for gate in self.opening
         )
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from matoolkit.admin.approvals import Asking, Request, asking_of, request_of
 from matoolkit.admin.recording import locked_batch, record
 from matoolkit.announcing.gatekeeping import wake_batches
-from matoolkit.domain.signoff import Caller, Changed, Shown, Signature, Signer, is_same, parsed_digest
+from matoolkit.domain.signoff import Caller, Changed, NewSignature, Shown, Signature, Signer, is_same, parsed_digest
 from matoolkit.domain.states import UNFINISHED_BATCHES, SignOff, SignOffSubject
 from matoolkit.errors import (
     AlreadyBegun,
@@ -26,7 +26,7 @@ from matoolkit.store import Store, Transaction
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.joins import gone_since, join_count, joined_after
 from matoolkit.store.phases import phases_by_id
-from matoolkit.store.signoffs import NewSignature, note_used, sign, withdraw_signatures
+from matoolkit.store.signoffs import note_used, sign, withdraw_signatures
 
 _MOST_NAMED = 5
 _LONGEST_ROLES = 200
@@ -122,7 +122,7 @@ def refuse_twice(asking: Asking, by: Signer, digest: str) -> None:
     for one in asked.given:
         counts = one.withdrawn_at is None and asked.voided(one) is None
         if counts and one.person == by.person and is_same(one.digest, digest):
-            raise AlreadySigned(by.name, asking.name, _SAID[one.decision], asking.command("withdraw"))
+            raise AlreadySigned(by.name, asking.name, _SAID[one.decision], asked.command("withdraw"))
 
 
 def store_signature(

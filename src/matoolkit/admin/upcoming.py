@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from matoolkit.admin.scene import Scene
+from matoolkit.domain.gates import may_be_about
 from matoolkit.domain.why import Why, WhyKind
 from matoolkit.store.batches import BatchRow
 from matoolkit.store.phases import PhaseRow
@@ -104,6 +105,6 @@ def _of_freezes(scene: Scene, batch: BatchRow) -> Iterator[tuple[datetime, str]]
     """Tell of gates that are yet to shut."""
     shut = {gate.id for gate in scene.gates.in_force}
     for gate in scene.unopened:
-        is_mine = gate.batch_id in (None, batch.id) and gate.runbook_name in (None, batch.runbook_name)
+        is_mine = may_be_about(gate, batch.id, batch.runbook_name)
         if gate.id not in shut and is_mine and gate.member_key_fold is None and gate.worker_id is None:
             yield gate.shut_from, f"a {gate.kind} begins: {gate.reason}"

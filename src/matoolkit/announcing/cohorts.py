@@ -8,7 +8,7 @@ import orjson
 
 from matoolkit.domain.cohorts import Pilots, Places, number_of_pilots, pilots_by_column
 from matoolkit.domain.doors import PhaseDoor
-from matoolkit.domain.states import MemberStatus, PhaseStatus
+from matoolkit.domain.states import PhaseStatus
 from matoolkit.runbook.model import Pilot, Runbook
 from matoolkit.store.cohorts import (
     MembersOfPhase,
@@ -19,7 +19,7 @@ from matoolkit.store.cohorts import (
     note_members_of_phases,
     pilot_tallies,
 )
-from matoolkit.store.counts import member_counts
+from matoolkit.store.counts import active_counts
 from matoolkit.store.phases import PhaseRow, phases_of_batches
 from matoolkit.store.places import places_taken
 from matoolkit.store.sql.transaction import Transaction
@@ -72,8 +72,7 @@ def begin_cohorts(tx: Transaction, begun: Collection[PhaseRow], runbooks: Mappin
     """
     with_rollout = [phase for phase in begun if runbooks[phase.id].phases[phase.phase_index].rollout is not None]
     if with_rollout:
-        counts = member_counts(tx, {phase.batch_id for phase in with_rollout})
-        active = {count.batch_id: count.count for count in counts if count.status is MemberStatus.ACTIVE}
+        active = active_counts(tx, {phase.batch_id for phase in with_rollout})
         note_members_of_phases(tx, [MembersOfPhase(phase.id, active.get(phase.batch_id, 0)) for phase in with_rollout])
     rules = {phase.batch_id: pilot for phase in begun if (pilot := runbooks[phase.id].pilot) is not None}
     for batch_id in _beginning(tx, rules, {phase.id for phase in begun}):
@@ -93,8 +92,7 @@ def _beginning(tx: Transaction, batch_ids: Collection[int], begun: Collection[in
 
 def _pilots(tx: Transaction, batch_id: int, pilot: Pilot) -> Iterator[int]:
     if pilot.column is None:
-        counts = member_counts(tx, [batch_id])
-        active = sum(count.count for count in counts if count.status is MemberStatus.ACTIVE)
+        active = active_counts(tx, [batch_id]).get(batch_id, 0)
         yield from first_active_members(tx, batch_id, limit=number_of_pilots(pilot, active))
         return
     after = 0

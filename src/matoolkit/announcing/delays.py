@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from matoolkit.announcing.doors import runbooks_of
+from matoolkit.announcing.versions import runbooks_of
 from matoolkit.domain.delays import Ahead, Delay, delays
 from matoolkit.domain.lateness import limit_of
 from matoolkit.domain.windows import hours_of

@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from matoolkit.announcing.cohorts import begin_cohorts
-from matoolkit.announcing.doors import runbooks_of
 from matoolkit.announcing.messages import phase_due
 from matoolkit.announcing.signoffs import use_sign_offs
+from matoolkit.announcing.versions import runbooks_of
 from matoolkit.ports import Publisher
 from matoolkit.store.batches import NarrowBatch
 from matoolkit.store.phases import PhaseRow, dispatch_phases

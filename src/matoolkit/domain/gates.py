@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from matoolkit.domain.cohorts import pilots_first, so_many_at_once
 from matoolkit.domain.doors import Door, PhaseDoor, Work
@@ -127,6 +127,19 @@ class Gates:
         }
         for subject in subjects:
             yield from self._by_subject.get(subject, ())
+
+
+class _Scope(Protocol):
+    @property
+    def batch_id(self) -> int | None: ...
+
+    @property
+    def runbook_name(self) -> str | None: ...
+
+
+def may_be_about(gate: _Scope, batch_id: int, runbook_name: str) -> bool:
+    """Tell whether a gate may keep something in a batch: all of it, a phase, a person, or a worker's jobs."""
+    return gate.batch_id in (None, batch_id) and gate.runbook_name in (None, runbook_name)
 
 
 def _subject(gate: Gate) -> _Subject:

@@ -68,13 +68,12 @@ class Signer:
 
 
 @record
-class Signature:
-    """A sign-off as it is stored.
+class NewSignature:
+    """A sign-off that somebody gives.
 
     It covers members who joined after `covered_after`, if it says so, and up to `covered_no`.
     """
 
-    id: int
     batch_id: int
     subject: SignOffSubject
     phase_execution_id: int | None
@@ -91,6 +90,13 @@ class Signature:
     is_signed_in: bool
     signed_at: datetime
     reason: str | None
+
+
+@record
+class Signature(NewSignature):
+    """A sign-off as it is stored."""
+
+    id: int
     withdrawn_at: datetime | None
     used_at: datetime | None
 
@@ -193,6 +199,11 @@ class SignOffs:
         about = (one for one in self.given if one.covered_after is not None and one.covered_no >= joined_no)
         return next((one for one in about if self._rejects(one) and (one.covered_after or 0) < joined_no), None)
 
+    def command(self, act: str) -> str:
+        """Return the command with which people do something about it."""
+        what = {SignOffSubject.PHASE: f" {self.title}", SignOffSubject.INIT: " --init"}
+        return f"matoolkit approval {act} {self.batch_id}{what.get(self.subject, '')}"
+
     def progress(self) -> str:
         """Say how many have signed: `1 of 2 given (jmarin 20:31 UTC)`."""
         latest = {one.person: one for one in self.current}.values()
@@ -279,7 +290,6 @@ def approval(door: Door, work: Work, phase: PhaseDoor) -> Why | None:
 
 
 def _why(asked: SignOffs, told: str, *, since: datetime | None = None) -> Why:
-    subject = "--init" if asked.subject is SignOffSubject.INIT else asked.title
     return Why(
         WhyKind.APPROVAL,
         told,
@@ -287,7 +297,7 @@ def _why(asked: SignOffs, told: str, *, since: datetime | None = None) -> Why:
         asked.ends_at,
         EndedBy.PERSON,
         ", ".join(asked.by),
-        f"matoolkit approval show {asked.batch_id} {subject}",
+        asked.command("show"),
     )
 
 

@@ -5,8 +5,9 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from functools import partial
 
-from matoolkit.announcing.doors import load_doors, readable
+from matoolkit.announcing.doors import load_doors
 from matoolkit.announcing.phases import dispatch_and_announce
+from matoolkit.announcing.versions import phases_to_read
 from matoolkit.domain.gates import Gates, kept_phases
 from matoolkit.domain.retrying import FirstPhase
 from matoolkit.ports import Publisher
@@ -83,7 +84,7 @@ def _dispatch(
     skip_phases(tx, left_out, at)
     for phase in empty:
         log.info("phase skipped: no member is left for it", extra=_about(phase, batches))
-    there = readable(tx, [phase for phase in due if phase.id not in left_out], batches)
+    there = phases_to_read(tx, [phase for phase in due if phase.id not in left_out], batches)
     wanting = [phase for phase in there if phase.batch_id not in waiting]
     doors = load_doors(tx, there, batches, at)
     late = [*past_their_limit(there, at), *not_approved_in_time(there, doors)]

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from matoolkit.announcing.doors import readable_runbooks
 from matoolkit.announcing.signoffs import sign_offs_of_inits
+from matoolkit.announcing.versions import readable_runbooks
 from matoolkit.domain.signoff import SignOffs
 from matoolkit.domain.states import BatchStatus
 from matoolkit.runbook.model import Runbook
@@ -13,10 +13,9 @@ from matoolkit.scheduler.leasing import Confirm
 from matoolkit.store import Store
 from matoolkit.store.batches import NarrowBatch, lock_narrow_batches
 from matoolkit.store.gatekeeping import open_gates
-from matoolkit.store.inits import begun_inits, latest_init_versions
+from matoolkit.store.inits import batches_before_init, begun_inits, latest_init_versions
 from matoolkit.store.lateness import LateInit, NewLateInit, late_inits, shut_late_inits
 from matoolkit.store.runbooks import runbooks_by_id
-from matoolkit.store.signoffs import batches_before_init
 from matoolkit.store.sql.transaction import Transaction
 
 log = logging.getLogger(__name__)

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime
 
-from matoolkit.announcing.doors import readable, runbooks_of
 from matoolkit.announcing.gatekeeping import wake_batches
+from matoolkit.announcing.versions import phases_to_read, runbooks_of
 from matoolkit.domain.cohorts import is_soak_over
 from matoolkit.ports import Publisher
 from matoolkit.scheduler.leasing import Confirm
@@ -43,7 +43,7 @@ def _over(tx: Transaction, at: datetime) -> Sequence[PhaseRow]:
     """Return the phases whose soak is over, and whose members nobody woke since."""
     found = phases_after_pilots(tx)
     batches = {batch.id: batch for batch in batches_by_id(tx, {phase.batch_id for phase in found})}
-    phases = readable(tx, found, batches)
+    phases = phases_to_read(tx, found, batches)
     runbooks = runbooks_of(tx, phases, batches)
     over = []
     for phase in phases:

@@ -7,8 +7,8 @@ from datetime import datetime
 import orjson
 
 from matoolkit.announcing.delays import delays_of
-from matoolkit.announcing.doors import runbooks_of
 from matoolkit.announcing.gatekeeping import wake_batches
+from matoolkit.announcing.versions import runbooks_of
 from matoolkit.announcing.waking import release_and_wake
 from matoolkit.domain.changes import Changes
 from matoolkit.domain.gates import GateKind

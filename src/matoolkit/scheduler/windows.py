@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from matoolkit.announcing.doors import readable_runbooks
 from matoolkit.announcing.gatekeeping import take_back_from, wake_batches
+from matoolkit.announcing.versions import readable_runbooks
 from matoolkit.domain.windows import Binds, Hours, has_opened, hours_of, is_open, last_opening
 from matoolkit.ports import Publisher
 from matoolkit.scheduler.leasing import Confirm

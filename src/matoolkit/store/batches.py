@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, false, func, select, true
+from sqlalchemy import ColumnElement, Select, and_, exists, false, func, select, true
 
 from matoolkit.domain.gates import GateKind
 from matoolkit.domain.holds import NOT_BEGUN, HoldKind
@@ -22,11 +22,11 @@ from matoolkit.domain.moves.batch import (
     RESCHEDULE,
     TAKE_VERSION,
 )
-from matoolkit.domain.states import UNFINISHED_BATCHES, BatchStatus
+from matoolkit.domain.states import OPEN_STEPS, UNFINISHED_BATCHES, BatchStatus
 from matoolkit.store.gates import IS_HELD, is_standing
 from matoolkit.store.moves import make_alike, make_each
 from matoolkit.store.noting import note_batches
-from matoolkit.store.schema import batches, gates
+from matoolkit.store.schema import batches, gates, rollback_executions
 from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import among, columns_of, insert_each, is_any, rows_by_id, select_records
 from matoolkit.store.sql.transaction import Transaction
@@ -35,6 +35,10 @@ _NOBODYS_TIME = datetime(1, 1, 2, tzinfo=UTC)
 _UNFINISHED = is_any(batches.c.status, UNFINISHED_BATCHES)
 _AUTOMATED = batches.c.is_manual == false()
 _hold = gates.alias("hold")
+# Something in a batch is being undone, which may be so after the batch has ended.
+IS_UNDOING = exists().where(
+    rollback_executions.c.batch_id == batches.c.id, is_any(rollback_executions.c.status, OPEN_STEPS)
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ def note_members_of_phases(tx: Transaction, counts: Sequence[MembersOfPhase]) ->
 
 def failures_in(tx: Transaction, phase_ids: Collection[int]) -> dict[int, int]:
     """Count the members who have failed in phases, in their present epochs; phases without any are left out (C3)."""
-    return dict(tx.rows(_pair, _failures(tx, phase_ids))) if phase_ids else {}
+    return dict(tx.rows(lambda *row: row, _failures(tx, phase_ids))) if phase_ids else {}
 
 
 @prepared
@@ -202,7 +202,3 @@ def allow_failures(tx: Transaction, gate_id: int, allowed: int) -> None:
 
 def _one_if(condition: ColumnElement[bool]) -> ColumnElement[int]:
     return case((condition, literal_column("1")), else_=literal_column("0"))
-
-
-def _pair(key: int, value: int) -> tuple[int, int]:
-    return key, value

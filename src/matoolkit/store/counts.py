@@ -91,6 +91,12 @@ def member_counts(tx: Transaction, batch_ids: Collection[int]) -> list[MemberCou
     return [MemberCount(*pair, found[pair]) for pair in pairs if found[pair]]
 
 
+def active_counts(tx: Transaction, batch_ids: Collection[int]) -> dict[int, int]:
+    """Count the active members of batches; a batch without any is left out."""
+    counts = member_counts(tx, batch_ids)
+    return {count.batch_id: count.count for count in counts if count.status is MemberStatus.ACTIVE}
+
+
 def standings(tx: Transaction, batch_ids: Collection[int]) -> list[StandingCount]:
     """Count the members of batches by all that is counted of them."""
     if not batch_ids:

@@ -9,11 +9,11 @@ from sqlalchemy import ColumnElement, Select, Update, case, exists, or_, select,
 
 from matoolkit.domain.doors import Door
 from matoolkit.domain.gates import Gate, GateKind
-from matoolkit.domain.states import OPEN_STEPS, UNFINISHED_BATCHES
-from matoolkit.store.batches import NarrowBatch
+from matoolkit.domain.states import UNFINISHED_BATCHES
+from matoolkit.store.batches import IS_UNDOING, NarrowBatch
 from matoolkit.store.gates import has_begun
 from matoolkit.store.gatetimes import OPENED, OpenedGate, count_waits
-from matoolkit.store.schema import batch_members, batches, gates, rollback_executions
+from matoolkit.store.schema import batch_members, batches, gates
 from matoolkit.store.sql.prepared import Drafting, Named, prepared
 from matoolkit.store.sql.statements import among, insert_each, is_any, rows_by_id, select_records
 from matoolkit.store.sql.transaction import Transaction
@@ -21,9 +21,6 @@ from matoolkit.store.sql.transaction import Transaction
 # Holds have ways of their own to end (rule T6).
 _OF_PEOPLE = gates.c.hold_key.is_(None)
 _UNOPENED = gates.c.opened_at.is_(None)
-_UNDOES = exists().where(
-    rollback_executions.c.batch_id == batches.c.id, is_any(rollback_executions.c.status, OPEN_STEPS)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +163,7 @@ def batches_behind(tx: Transaction, gate: GateRow) -> list[NarrowBatch]:
 @prepared
 def _behind(_draft: Drafting, of_batch: Named, of_member: Named) -> Select[Any]:
     query = select_records(NarrowBatch, batches).where(
-        or_(is_any(batches.c.status, UNFINISHED_BATCHES), _UNDOES),
+        or_(is_any(batches.c.status, UNFINISHED_BATCHES), IS_UNDOING),
         *(batches.c[name] == value for name, value in of_batch.items()),
     )
     if of_member:
@@ -183,4 +180,4 @@ def batches_without_work(tx: Transaction, ids: Sequence[int]) -> list[int]:
 @prepared
 def _without_work(draft: Drafting, ids: Collection[int]) -> Select[Any]:
     is_over = ~is_any(batches.c.status, UNFINISHED_BATCHES)
-    return select(batches.c.id).where(among(draft, batches.c.id, ids), is_over, ~_UNDOES).order_by(batches.c.id)
+    return select(batches.c.id).where(among(draft, batches.c.id, ids), is_over, ~IS_UNDOING).order_by(batches.c.id)

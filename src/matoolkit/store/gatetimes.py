@@ -45,13 +45,9 @@ def count_waits(tx: Transaction, opened: Sequence[OpenedGate], at: datetime) -> 
 
 def runbook_names(tx: Transaction, batch_ids: Collection[int]) -> dict[int, str]:
     """Return the names of the runbooks of batches, by the batches' numbers."""
-    return dict(tx.rows(_pair, _runbooks(tx, batch_ids))) if batch_ids else {}
+    return dict(tx.rows(lambda *row: row, _runbooks(tx, batch_ids))) if batch_ids else {}
 
 
 @prepared
 def _runbooks(draft: Drafting, ids: Collection[int]) -> Select[Any]:
     return select(batches.c.id, batches.c.runbook_name).where(among(draft, batches.c.id, ids))
-
-
-def _pair(number: int, name: str) -> tuple[int, str]:
-    return number, name

@@ -5,14 +5,24 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, false, func, select
 
-from matoolkit.domain.states import StepStatus
+from matoolkit.domain.states import BatchStatus, StepStatus
+from matoolkit.store.batches import NarrowBatch
 from matoolkit.store.executions import InitRow, NewExecution, unstarted
 from matoolkit.store.noting import note_batches
-from matoolkit.store.schema import init_executions
+from matoolkit.store.schema import batches, init_executions
 from matoolkit.store.sql.prepared import Drafting, prepared
-from matoolkit.store.sql.statements import among, change, columns_of, insert_each, is_any, records_among
+from matoolkit.store.sql.statements import (
+    among,
+    change,
+    columns_of,
+    insert_each,
+    is_any,
+    records_among,
+    rows_by_id,
+    select_records,
+)
 from matoolkit.store.sql.transaction import Transaction
 
 
@@ -68,3 +78,9 @@ def _latest(draft: Drafting, batch_ids: Collection[int]) -> Select[Any]:
 def inits_of_batches(tx: Transaction, batch_ids: Collection[int]) -> list[InitRow]:
     """Return the steps of init of batches, of all versions, by id."""
     return records_among(tx, InitRow, init_executions, init_executions.c.batch_id, batch_ids)
+
+
+def batches_before_init(tx: Transaction) -> list[NarrowBatch]:
+    """Return the batches whose init was asked for and has not ended, by id; manual ones have no times."""
+    waiting = (is_any(batches.c.status, {BatchStatus.INIT_DISPATCHED}), batches.c.is_manual == false())
+    return rows_by_id(tx, NarrowBatch, select_records(NarrowBatch, batches).where(*waiting))

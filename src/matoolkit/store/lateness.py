@@ -38,10 +38,10 @@ _OPENED_BY_PEOPLE = (gates.c.opened_at.is_not(None), ~is_any(gates.c.opened_by, 
 
 @dataclass(frozen=True, slots=True)
 class NewLateGate:
-    """A gate for a phase that is too late; `shown_json` has when it was due."""
+    """A gate for a phase that is too late, or for an init; `shown_json` has when it was due, or the T of its batch."""
 
     batch_id: int
-    phase_execution_id: int
+    phase_execution_id: int | None
     shut_from: datetime
     swept_at: datetime
     reason: str
@@ -127,18 +127,9 @@ class NewLateInit:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class _InitGate:
-    batch_id: int
-    shut_from: datetime
-    swept_at: datetime
-    reason: str
-    shown_json: str
-
-
 def shut_late_inits(tx: Transaction, late: Sequence[NewLateInit], at: datetime) -> None:
     """Shut the gates of inits that were not approved in time; no job has left that could be taken back."""
-    new = [_InitGate(one.batch_id, at, at, one.reason, _shown(one.start)) for one in late]
+    new = [NewLateGate(one.batch_id, None, at, at, one.reason, _shown(one.start)) for one in late]
     if new:
         tx.execute(insert_each(tx, gates, new, _ALIKE))
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Integer, Table, and_, case, literal_column, or_, select
 
-from matoolkit.domain.states import NOTHING_TO_UNDO, OPEN_STEPS, MemberStatus
+from matoolkit.domain.states import MOVED, NOTHING_TO_UNDO, OPEN_STEPS, MemberStatus
 from matoolkit.records import record
 from matoolkit.store.schema import batch_members, rollback_executions, step_executions
 from matoolkit.store.sql.statements import is_any
@@ -16,6 +16,13 @@ def has(table: Table, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     return select(literal_column("1")).select_from(table).where(*conditions).limit(1).scalar_subquery().is_not(None)
 
 
+# Who left, and whom the orchestrator has yet to see off. Members that moved to another batch have no removal steps.
+IS_TO_SEE_OFF = (
+    is_any(batch_members.c.status, {MemberStatus.REMOVED}),
+    batch_members.c.removed_at.is_not(None),
+    batch_members.c.seen_off_at.is_(None),
+    batch_members.c.remove_reason != literal_column(f"'{MOVED}'"),
+)
 _IS_LEAVING = and_(
     is_any(batch_members.c.status, {MemberStatus.REMOVED}),
     batch_members.c.removed_at.is_not(None),

@@ -10,9 +10,10 @@ from typing import Any
 from sqlalchemy import Select, select
 
 from matoolkit.domain.retrying import FirstPhase, first_phase
-from matoolkit.domain.states import MOVED, BatchStatus, MemberStatus
+from matoolkit.domain.states import BatchStatus, MemberStatus
 from matoolkit.records import record
 from matoolkit.store.gates import IS_HELD
+from matoolkit.store.memberfacts import IS_TO_SEE_OFF
 from matoolkit.store.schema import batch_members, batches
 from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import among, is_any, records_among, rows_by_id, select_records
@@ -121,10 +122,7 @@ def members_to_see_off(
 @prepared
 def _to_see_off(_draft: Drafting, gone_since: datetime, after: int, *, limit: int) -> Select[Any]:
     query = select_records(NarrowMember, batch_members).where(
-        is_any(batch_members.c.status, {MemberStatus.REMOVED}),
-        batch_members.c.removed_at.is_not(None),
-        batch_members.c.seen_off_at.is_(None),
-        batch_members.c.remove_reason != MOVED,
+        *IS_TO_SEE_OFF,
         batch_members.c.removed_at <= gone_since,
         batch_members.c.id > after,
     )

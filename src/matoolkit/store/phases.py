@@ -11,21 +11,21 @@ from matoolkit.domain.moves import Move
 from matoolkit.domain.moves.phase import CANCEL, DISPATCH, EXPAND, REOPEN, RESCHEDULE, SKIP, SUPERSEDE
 from matoolkit.domain.phaseorder import PhaseOrder, phase_order
 from matoolkit.domain.states import (
-    MOVED,
     OPEN_PHASES,
     OPEN_STEPS,
     BatchStatus,
     MemberStatus,
     PhaseStatus,
 )
+from matoolkit.store.batches import IS_UNDOING
 from matoolkit.store.gates import keeps_phases_of_batch
+from matoolkit.store.memberfacts import IS_TO_SEE_OFF
 from matoolkit.store.moves import make_alike, make_each
 from matoolkit.store.noting import note_batches
 from matoolkit.store.schema import (
     batch_members,
     batches,
     phase_executions,
-    rollback_executions,
     runbook_ticks,
     runbooks,
     step_executions,
@@ -136,11 +136,7 @@ def phases_of_batches(tx: Transaction, batch_ids: Collection[int]) -> list[Phase
 
 def next_dues(tx: Transaction, batch_ids: Collection[int]) -> dict[int, datetime]:
     """Return when the first of the phases is due that have not begun, by batch."""
-    return dict(tx.rows(_due_of, _next_dues(tx, batch_ids))) if batch_ids else {}
-
-
-def _due_of(batch_id: int, due_at: datetime) -> tuple[int, datetime]:
-    return batch_id, due_at
+    return dict(tx.rows(lambda *row: row, _next_dues(tx, batch_ids))) if batch_ids else {}
 
 
 @prepared
@@ -241,20 +237,10 @@ def _without_open_phases(draft: Drafting, wanted: Named, *, limit: int) -> Selec
         is_any(batch_members.c.status, {MemberStatus.ACTIVE}),
         batch_members.c.caught_up_at.is_(None),
     )
-    leaving = exists().where(
-        batch_members.c.batch_id == batches.c.id,
-        is_any(batch_members.c.status, {MemberStatus.REMOVED}),
-        # Members that moved to another batch have no removal steps, so the batch does not wait for them.
-        batch_members.c.remove_reason != MOVED,
-        batch_members.c.removed_at.is_not(None),
-        batch_members.c.seen_off_at.is_(None),
-    )
-    compensating = exists().where(
-        rollback_executions.c.batch_id == batches.c.id, is_any(rollback_executions.c.status, OPEN_STEPS)
-    )
+    leaving = exists().where(batch_members.c.batch_id == batches.c.id, *IS_TO_SEE_OFF)
     is_active = is_any(batches.c.status, {BatchStatus.ACTIVE})
     chosen = (among(draft, batches.c[name], values) for name, values in wanted.items())
-    query = select(batches.c.id).where(is_active, ~open_phase, ~waiting, ~leaving, ~compensating, *chosen)
+    query = select(batches.c.id).where(is_active, ~open_phase, ~waiting, ~leaving, ~IS_UNDOING, *chosen)
     return query.order_by(batches.c.id).limit(limit)
 
 

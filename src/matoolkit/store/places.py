@@ -44,7 +44,7 @@ class Candidate:
 
 def places_taken(tx: Transaction, phase_ids: Collection[int]) -> dict[int, int]:
     """Count the places that are taken in phases; phases without any are left out."""
-    return dict(tx.rows(_pair, _taken(tx, phase_ids))) if phase_ids else {}
+    return dict(tx.rows(lambda *row: row, _taken(tx, phase_ids))) if phase_ids else {}
 
 
 @prepared
@@ -164,7 +164,3 @@ def _is_free(draft: Drafting, member: ColumnElement[int], earlier: Collection[in
         ~exists().where(undoing.batch_member_id == member, undoing.lost_at.is_not(None)),
         ~exists().where(undoing.batch_member_id == member, is_any(undoing.status, OPEN_STEPS)),
     )
-
-
-def _pair(key: int, value: int) -> tuple[int, int]:
-    return key, value

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, Update, func, or_, select, true, update
+from sqlalchemy import Select, Update, func, or_, select, true, union, update
 
 from matoolkit.domain.keys import folded
-from matoolkit.domain.states import UNFINISHED_BATCHES, OverdueBehavior
+from matoolkit.domain.states import OPEN_PHASES, OPEN_STEPS, UNFINISHED_BATCHES, BatchStatus, OverdueBehavior
+from matoolkit.records import record
 from matoolkit.store.datanames import DataTableName, data_table_name
-from matoolkit.store.schema import batches, runbooks
+from matoolkit.store.schema import batches, init_executions, phase_executions, runbooks
 from matoolkit.store.sql.prepared import Drafting, Named, prepared
 from matoolkit.store.sql.statements import columns_of, insert_each, is_any, records_among, select_records
 from matoolkit.store.sql.transaction import Transaction
@@ -144,6 +145,35 @@ def runbooks_in_use(tx: Transaction) -> list[int]:
 def _in_use(_draft: Drafting) -> Select[Any]:
     followed = select(batches.c.runbook_id).where(is_any(batches.c.status, UNFINISHED_BATCHES))
     return select(runbooks.c.id).where(or_(_ACTIVE, runbooks.c.id.in_(followed))).order_by(runbooks.c.id)
+
+
+@record
+class UnderWay:
+    """A version whose phases or init have not ended in a batch."""
+
+    batch_id: int
+    version: int
+
+
+def versions_under_way(tx: Transaction) -> list[UnderWay]:
+    """Return the versions that have something under way in unfinished batches: older ones than they follow too."""
+    return tx.rows(UnderWay, _under_way(tx))
+
+
+@prepared
+def _under_way(_draft: Drafting) -> Select[Any]:
+    of_phases = select(phase_executions.c.batch_id, phase_executions.c.runbook_version.label("version")).where(
+        phase_executions.c.batch_id == batches.c.id,
+        is_any(phase_executions.c.status, OPEN_PHASES),
+        is_any(batches.c.status, UNFINISHED_BATCHES),
+    )
+    of_inits = select(init_executions.c.batch_id, init_executions.c.runbook_version.label("version")).where(
+        init_executions.c.batch_id == batches.c.id,
+        is_any(init_executions.c.status, OPEN_STEPS),
+        is_any(batches.c.status, {BatchStatus.INIT_DISPATCHED}),
+    )
+    found = union(of_phases, of_inits).subquery("under_way")
+    return select(found.c.batch_id, found.c.version).order_by(found.c.batch_id, found.c.version)
 
 
 @prepared

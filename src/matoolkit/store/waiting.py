@@ -16,7 +16,6 @@ from sqlalchemy import (
     Table,
     and_,
     case,
-    exists,
     func,
     literal_column,
     or_,
@@ -25,7 +24,9 @@ from sqlalchemy import (
     union_all,
 )
 
-from matoolkit.domain.states import MOVED, OPEN_STEPS, UNFINISHED_BATCHES, MemberStatus, PhaseStatus, StepStatus
+from matoolkit.domain.states import OPEN_STEPS, UNFINISHED_BATCHES, MemberStatus, PhaseStatus, StepStatus
+from matoolkit.store.batches import IS_UNDOING
+from matoolkit.store.memberfacts import IS_TO_SEE_OFF
 from matoolkit.store.schema import batch_members, batches, phase_executions, rollback_executions, step_executions
 from matoolkit.store.sql.prepared import Drafting, prepared
 from matoolkit.store.sql.statements import among, is_any
@@ -43,12 +44,7 @@ _ALIKE = (
     *("step_name", "worker_id", "step_status", "is_out", "retry_due", "poll_due"),
 )
 _WORK = ("id", "step_index", "step_name", "worker_id", "status", "lost_at", "retry_after", "poll_due_at")
-_IS_LEAVING = and_(
-    is_any(batch_members.c.status, {MemberStatus.REMOVED}),
-    batch_members.c.removed_at.is_not(None),
-    batch_members.c.seen_off_at.is_(None),
-    batch_members.c.remove_reason != literal_column(f"'{MOVED}'"),
-)
+_IS_LEAVING = and_(*IS_TO_SEE_OFF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +262,5 @@ def open_batches(tx: Transaction) -> list[int]:
 
 @prepared
 def _open(_draft: Drafting) -> Select[Any]:
-    undoes = exists().where(
-        rollback_executions.c.batch_id == batches.c.id, is_any(rollback_executions.c.status, OPEN_STEPS)
-    )
-    query = select(batches.c.id).where(or_(is_any(batches.c.status, UNFINISHED_BATCHES), undoes))
+    query = select(batches.c.id).where(or_(is_any(batches.c.status, UNFINISHED_BATCHES), IS_UNDOING))
     return query.order_by(batches.c.id)

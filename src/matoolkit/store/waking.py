@@ -67,6 +67,18 @@ def _wakes(draft: Drafting, batch_ids: Collection[int]) -> Update:
     return counted.returning(batches.c.id, batches.c.runbook_name, batches.c.wake_count)
 
 
+def joiners_among(tx: Transaction, member_ids: Collection[int]) -> list[int]:
+    """Return those of some members who take part and have yet to be given their steps, in order (rule O10)."""
+    return tx.values(_joiners(tx, member_ids)) if member_ids else []
+
+
+@prepared
+def _joiners(draft: Drafting, member_ids: Collection[int]) -> Select[Any]:
+    waits = (is_any(batch_members.c.status, {MemberStatus.ACTIVE}), batch_members.c.caught_up_at.is_(None))
+    mine = among(draft, batch_members.c.id, member_ids)
+    return select(batch_members.c.id).where(mine, *waits).order_by(batch_members.c.id)
+
+
 def members_to_wake(tx: Transaction, batch_id: int, *, after: int, limit: int) -> list[int]:
     """Return a slice of the members of a batch that may have something to do: their ids, in order."""
     return tx.values(_to_wake(tx, batch_id, after, limit=limit))
