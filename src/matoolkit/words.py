@@ -95,6 +95,11 @@ def distance(between: timedelta) -> str:
     return " ".join(parts[:2]) or f"{seconds}s"
 
 
+def minute_told(at: datetime | None) -> str:
+    """Tell a time to the minute, for sentences."""
+    return "no time" if at is None else f"{at:%Y-%m-%d %H:%M} UTC"
+
+
 def gap_to(start: datetime, at: datetime) -> str:
     """Write where a time stands relative to T: `T-4d 2h`, `T+14m`."""
     return f"T{'+' if at > start else '-'}{distance(start - at)}"

@@ -6,17 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from matoolkit.domain.digests import Changed, is_same, parsed_digest, shown
 from matoolkit.domain.signoff import (
     VALID,
-    Changed,
     Signature,
     SignOffs,
     awaits,
     covered_by,
-    is_same,
     lets_in,
-    parsed_digest,
-    shown,
     times_of,
     used_by,
 )

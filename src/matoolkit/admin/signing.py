@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from matoolkit.admin.approvals import Asking, Request, asking_of, request_of
 from matoolkit.admin.recording import locked_batch, record
 from matoolkit.announcing.gatekeeping import wake_batches
-from matoolkit.domain.signoff import Caller, Changed, NewSignature, Shown, Signature, Signer, is_same, parsed_digest
+from matoolkit.domain.digests import Changed, Shown, is_same, parsed_digest
+from matoolkit.domain.signoff import Caller, NewSignature, Signature, Signer
 from matoolkit.domain.states import UNFINISHED_BATCHES, SignOff, SignOffSubject
 from matoolkit.errors import (
     AlreadyBegun,

@@ -4,8 +4,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from matoolkit.domain.digests import Shown, shown
 from matoolkit.domain.doors import PhaseDoor
-from matoolkit.domain.signoff import VALID, Shown, Signature, SignOffs, shown, times_of, used_by, who_may
+from matoolkit.domain.signoff import VALID, Signature, SignOffs, times_of, used_by, who_may
 from matoolkit.domain.states import PhaseStatus, SignOff, SignOffSubject
 from matoolkit.runbook.model import Approval, Runbook
 from matoolkit.store.batches import BatchRow, NarrowBatch
